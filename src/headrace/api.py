@@ -392,10 +392,10 @@ class Headrace(ProjectReader):
     def _room(self) -> tuple[int, int]:
         """Return the free and total bytes of the fuller disk of home folder and store."""
         # The store's folder is made with the first stream table.
-        there = (
+        existing_folders = (
             next(p for p in (folder, *folder.parents) if p.exists()) for folder in self._folders
         )
-        scarcest = min(map(shutil.disk_usage, there), key=lambda usage: usage.free)
+        scarcest = min(map(shutil.disk_usage, existing_folders), key=lambda usage: usage.free)
         return scarcest.free, scarcest.total
 
     # The names of the command line.

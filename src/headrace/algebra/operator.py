@@ -1,4 +1,4 @@
-"""What every operator is: a frozen node with derived columns and one delta rule."""
+"""The base of every operator: a frozen node with derived columns and one delta rule."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Operator(ABC):
 
     @abstractmethod
     def with_children(self, *children: Operator) -> Operator:
-        """Return the same node over other inputs."""
+        """Return the node over other inputs."""
 
     @property
     def scalars(self) -> tuple[Scalar, ...]:
@@ -51,12 +51,12 @@ class Operator(ABC):
         return ()
 
     def with_scalars(self, scalars: tuple[Scalar, ...]) -> Operator:
-        """Return the same node with other expressions of the same types."""
+        """Return the node with other expressions of the same types."""
         assert not scalars
         return self
 
     def delta(self, of: Delta) -> Operator:
-        """Return the node's change, built from what `of` says of its children."""
+        """Return the node's change, built from the answers of `of` about its children."""
         raise TypeError(f"{type(self).__name__} is stateful: its stage has the rule")
 
 
@@ -88,7 +88,7 @@ class Conditional(Operator):
         return () if self.condition is None else (self.condition,)
 
     def with_scalars(self, scalars: tuple[Scalar, ...]) -> Self:
-        # By name: the field is the subclass's, which `replace` is not known to have here.
+        # By name: the field belongs to the subclass, so `replace` is not known to take it here.
         fields = dict.fromkeys(("condition",), scalars[0]) if scalars else {}
         return replace(self, **fields)
 
@@ -125,7 +125,7 @@ class PlanError(ValueError):
 
 
 def require_columns(columns: frozenset[Column], available: frozenset[Column], where: str) -> None:
-    """Refuse a node that reads what its input does not have."""
+    """Raise PlanError if a node reads columns that its input does not have."""
     missing = columns - available
     if missing:
         raise PlanError(f"{where} reads unknown columns {sorted(c.id for c in missing)}")

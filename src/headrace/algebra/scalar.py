@@ -103,14 +103,14 @@ def walk(scalar: Scalar) -> Iterator[Scalar]:
 
 
 def outer_scalars(subquery: Subquery) -> Iterator[Scalar]:
-    """Return what an inner query reads of the enclosing one, as expressions of that."""
+    """Return the expressions of the enclosing query that an inner query reads."""
     if subquery.test is not None:
         yield from _read_outside(subquery.test)
     yield from outer_reads(subquery.plan)
 
 
 def outer_reads(plan: Operator) -> Iterator[Scalar]:
-    """Return what a plan reads of the query around it, as expressions of that."""
+    """Return the expressions of the query around a plan that the plan reads."""
     for scalar in plan.scalars:
         yield from _read_outside(scalar)
     for child in plan.children:
@@ -142,7 +142,7 @@ def substitute(scalar: Scalar, with_: Callable[[Column], Scalar]) -> Scalar:
 
 
 def map_outer(subquery: Subquery, change: Callable[[Scalar], Scalar]) -> Subquery:
-    """Return the inner query with what it reads of the enclosing one replaced."""
+    """Return the inner query with the expressions that it reads of the enclosing one replaced."""
 
     def outward(outer: Outer) -> Scalar:
         return Outer(change(outer.scalar))

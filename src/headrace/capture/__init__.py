@@ -1,1 +1,1 @@
-"""Change capture by triggers, and cuts: what is in a source database at one moment."""
+"""Change capture by triggers, and cuts: the contents of a source database at one moment."""

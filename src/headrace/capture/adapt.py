@@ -1,7 +1,7 @@
-"""Change buffers that exist are given another limit, and made unlogged or logged.
+"""Conversion of existing change buffers: another limit, unlogged or logged.
 
-A buffer is rewritten while nobody can write to it, which does not take long after a cut has
-emptied it.
+A buffer is rewritten under a lock that blocks writers; after a cut has emptied the buffer, that
+takes little time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from headrace.source.faults import translated
 from headrace.source.introspect import inspect
 from headrace.source.table import SourceTable
 
-# Writers wait while a buffer is rewritten: up to here that takes less than a second.
+# Writers wait while a buffer is rewritten: up to this size that takes less than a second.
 LARGEST_REWRITTEN = 64 * 1024 * 1024
 WRITERS_WAIT = "A buffer is converted while no transaction that has written to the table is open."
 
@@ -31,26 +31,26 @@ WRITERS_WAIT = "A buffer is converted while no transaction that has written to t
 def adapt(
     database: Database, sources: Iterable[Captured], options: CaptureOptions, *, patient: bool
 ) -> Mapping[int, HeadraceError | None]:
-    """Give the buffers of sources what `options` say; those that differed, each with its failure.
+    """Convert the buffers of sources to `options`; return those that differed, with any failure.
 
-    Capture that is not whole is left alone: the next cut sets it up again. Unless the caller is
-    `patient`, no large buffer is rewritten, and a lock is tried for once.
+    Broken capture is not converted: the next cut sets it up again. Unless the caller is `patient`,
+    no large buffer is rewritten, and a lock is tried only once.
     """
-    known = {source.oid: source for source in sources}
+    sources_by_oid = {source.oid: source for source in sources}
     database.require_own_capture(again=True)
     with database.session() as connection:
         if not capture_present(connection):
             return {}
-        found = _health(connection, known)
-        different = [oid for oid, health in found.items() if differs(health, options)]
+        health_by_oid = _health(connection, sources_by_oid)
+        different = [oid for oid, health in health_by_oid.items() if differs(health, options)]
         tables = inspect(connection, different)
         sizes = buffer_sizes(connection, different)
     done: dict[int, HeadraceError | None] = {}
     for oid, table in tables.items():
-        part = captured_part(known[oid], table)
-        if found[oid].recorded(part, table) is None:
+        part = captured_part(sources_by_oid[oid], table)
+        if health_by_oid[oid].recorded(part, table) is None:
             continue
-        health, now = found[oid], options
+        health, now = health_by_oid[oid], options
         is_rewritten = health.unlogged_buffer != options.unlogged
         is_large = sizes.get(oid, 0) > LARGEST_REWRITTEN
         if is_rewritten and is_large and not patient:
@@ -74,7 +74,7 @@ def differs(health: CaptureHealth, options: CaptureOptions) -> bool:
 def conversion(
     health: CaptureHealth, part: SourceTable, whole: SourceTable, options: CaptureOptions
 ) -> tuple[sql.Composed, ...]:
-    """The statements that give a buffer what it lacks (pure)."""
+    """Return the statements that convert a buffer to `options` (pure)."""
     recorded = health.recorded(part, whole)
     if recorded is None:
         return ()

@@ -1,15 +1,15 @@
-"""What a source database knows of cuts before they are pinned, which shows one that was put back.
+"""Epochs announced in a source database before they are pinned, to detect a restored server.
 
-A server that stands on an older copy of its disk has the identity that it had, and is as far as it
-was once others have written enough: then ids that the last cut has seen stand for other
-transactions. So an epoch is written there, on disk, after its snapshot was taken and before it is
-pinned. Where it is found again, all that the snapshot saw is there, too.
+A server restored from an older copy of its disk has the same identity, and reaches the earlier
+position again once others have written enough: then transaction ids that the last cut has seen
+belong to other transactions. So an epoch is written to the source database, on disk, after its
+snapshot was taken and before it is pinned. A server with the epoch has all that the snapshot saw.
 
     announced    pinned
-    N            N          as it was left
+    N            N          unchanged
     N + 1        N          the process ended in between
-    less         N          the server was put back
-    nothing      N          put back, or taken away: the source is copied again
+    less         N          the server was restored
+    nothing      N          restored, or capture was removed: the source is copied again
 """
 
 from __future__ import annotations
@@ -37,20 +37,23 @@ ON CONFLICT (source) DO UPDATE SET epoch = EXCLUDED.epoch
 
 
 def announce(database: Database, sources: Iterable[int], epoch: int) -> None:
-    """Write down that sources (oids) are about to be pinned at an epoch; it is on disk then."""
+    """Write to disk in the source database that sources (oids) are to be pinned at an epoch."""
     with database.session() as connection, translated(), connection.transaction():
         connection.execute("SET LOCAL synchronous_commit = local")
         connection.execute(ANNOUNCE, {"oids": sorted(sources), "epoch": epoch})
 
 
 def ask_announced(connection: Connection[Any]) -> Cursor[Any]:
-    """Send the question; in a pipeline the answer is read later. Needs `capture_present`."""
+    """Send the query for announced epochs; in a pipeline the answer is read later.
+
+    Needs `capture_present`.
+    """
     return connection.execute(ASK)
 
 
 def was_put_back(announced: Mapping[int, int], epoch: int) -> bool:
-    """Whether a database knows of cuts, and of none as late as the one that is pinned.
+    """Return whether a database has announced cuts, but none as late as the pinned epoch.
 
-    One source that has it is enough: others may not have taken part in that cut.
+    One source with the pinned epoch is enough: others may not have taken part in that cut.
     """
     return bool(announced) and max(announced.values()) < epoch

@@ -1,4 +1,4 @@
-"""Sources that cannot be taken in now: which they are, so that no other has to wait for them."""
+"""Errors of sources that cannot be taken in now, so that a cut is taken without them."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from headrace.source.table import SourceTable
 class SourcesUnusable(Transient):
     """Some sources, by oid, are locked or lack a right, each with an error of its own.
 
-    Nothing was done; whoever takes a cut leaves them out of it.
+    Nothing was done; the ingest takes the cut without these sources.
     """
 
     codes = {**Transient.codes, **UserError.codes}
 
     def __init__(self, why: Mapping[int, Transient | UserError]) -> None:
         first, *more = why.values()
-        detail = "; ".join(one.message for one in more) or first.detail
+        detail = "; ".join(error.message for error in more) or first.detail
         super().__init__(first.code, first.message, detail=detail, hint=first.hint)
         self.why = why
 
 
 def busy_writers(table: SourceTable) -> Transient:
-    """Whoever wrote to the table holds what is needed before it is copied."""
+    """Return the error for a table whose writers hold the lock that a copy needs."""
     return _busy(f"a transaction that wrote to {table.schema}.{table.name} is still open")
 
 
 def busy_owner(table: SourceTable) -> Transient:
-    """Whoever alters the table keeps others from reading it."""
+    """Return the error for a table that another session's lock keeps from being read."""
     return _busy(f"{table.schema}.{table.name} is locked by another session")
 
 
 def unreadable(table: SourceTable, role: str, detail: str | None) -> UserError:
-    """The runtime role may not read the table any more."""
+    """Return the error for a table that the runtime role may not read any more."""
     name = f"{table.schema}.{table.name}"
     return UserError(
         "permission-denied",

@@ -1,7 +1,7 @@
-"""Buffers: whether anything is new in them, what it is, and forgetting it once it is durable.
+"""Buffers: probing for changes, reading them, and deleting them once they are durable.
 
 A change belongs to a cut when its transaction is visible in the cut's snapshot and not in that
-of the cut before. Neither a log position nor a sequence decides: both run ahead of commits.
+of the cut before. Neither a WAL position nor a sequence decides: both run ahead of commits.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ DELETE FROM {buffer}
 WHERE _xid < pg_snapshot_xmax({upto}::pg_snapshot)
     AND pg_visible_in_snapshot(_xid, {upto}::pg_snapshot)""")
 
-# A copy that became due after the snapshot, in the name of another process, stays due.
+# A copy that another process made due after the snapshot stays due.
 REMEMBER = sql.SQL("""
 UPDATE {schema}.sources
 SET acknowledged_epoch = %(epoch)s, acknowledged_at = now(),
@@ -65,9 +65,9 @@ def pending(
     snapshot: str,
     epoch: int | None = None,
 ) -> frozenset[int]:
-    """The sources with anything new since the last cut, its snapshot and epoch, in one round trip.
+    """Return the sources with changes, or a reason to recopy, since a cut, in one round trip.
 
-    New are changes, and all that makes a cut copy a source again.
+    `snapshot` and `epoch` are those of the last cut.
     """
     oids = [source.oid for source in sources]
     if not oids:
@@ -83,7 +83,7 @@ def pending(
             health_answer = ask_health(connection, oids)
             new_answer = connection.execute(new)
     except (errors.UndefinedTable, errors.InvalidSchemaName, errors.UndefinedColumn):
-        # Part of capture was removed; which part, and whose, a cut finds out.
+        # Part of capture was removed; the next cut finds out which part.
         return frozenset(oids)
     except errors.Error:
         with translated():
@@ -101,12 +101,12 @@ def pending(
 def change_batches(
     database: Database, source: Captured, after: str | None, upto: str, fold_from: int
 ) -> Iterator[pa.Table]:
-    """The changes of a source after one cut and up to another, some megabytes at a time.
+    """Yield the changes of a source after one cut and up to another, some megabytes at a time.
 
-    They have `_weight` and the captured columns. `after` is None only for a source without an
-    earlier cut. Several rows may be equal, and may cancel out, in one table and between two. More
-    than `fold_from` of them are compacted by the server, where that leaves out many. Raises
-    `value-does-not-fit`, naming row and column.
+    The tables have `_weight` and the captured columns. `after` is None only for a source without an
+    earlier cut. Several rows may be equal, and may cancel out, in one table and between two. The
+    server folds more than `fold_from` rows, where that removes many. Raises `value-does-not-fit`,
+    naming row and column.
     """
     table = SourceTable(source.oid, source.schema, source.name, source.columns, source.keys)
     where = _between(after, upto).as_string()
@@ -120,18 +120,18 @@ def change_batches(
         data = pa.Table.from_batches([batch])
         if has_misfit(data):
             with database.session() as connection:
-                found = find_misfit(connection, relation, table, where, buffered=True)
-            raise found or InternalError(
+                misfit = find_misfit(connection, relation, table, where, buffered=True)
+            raise misfit or InternalError(
                 "invariant", f"no value of {table.name} in {MISFIT} was found"
             )
         yield to_stored(data, table.stored)
 
 
 def acknowledge(database: Database, sources: Iterable[int], snapshot: str, epoch: int) -> None:
-    """Forget what the cut contains, and remember its epoch in the source database itself.
+    """Delete the buffered changes that a cut contains, and record its epoch in the source database.
 
-    All of it, in one transaction, after the cut is durable elsewhere: changes that are visible in
-    the snapshot, and copies that were due in it. Repeating it does no harm.
+    To be called once the cut is durable. One transaction deletes the changes that are visible in
+    the snapshot, and clears the copies that were due in it. Repeating the call does no harm.
     """
     oids = sorted(sources)
     with database.session() as connection, translated(), connection.transaction():
@@ -160,7 +160,7 @@ def _between(after: str | None, upto: str) -> sql.Composed:
 
 
 def unseen(after: str) -> sql.Composed:
-    """The condition on rows of a buffer that a cut does not see."""
+    """Return the condition on rows of a buffer that a cut does not see."""
     return sql.SQL(
         "_xid >= pg_snapshot_xmin({0}::pg_snapshot)"
         " AND NOT pg_visible_in_snapshot(_xid, {0}::pg_snapshot)"

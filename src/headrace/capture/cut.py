@@ -1,4 +1,4 @@
-"""A cut: one snapshot of a source database, and what the sources are in it."""
+"""A cut: one snapshot of a source database, and the sources as they are in it."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from headrace.source.server import IDENTITY, require_primary
 from headrace.source.snapshot import Range, page_ranges
 from headrace.source.table import SourceTable
 
-# The last column compares in that order: what was inserted by the time of the snapshot is flushed
-# already.
+# The last column reads the insert position first: if true, all WAL inserted by the time of the
+# snapshot is flushed.
 SNAPSHOT = sql.SQL("""
 SELECT pg_current_snapshot()::text, statement_timestamp(), {},
     (pg_current_wal_insert_lsn() - '0/0')::bigint,
@@ -45,7 +45,7 @@ SELECT pg_current_snapshot()::text, statement_timestamp(), {},
 class Cut:
     """A pg_snapshot as text, when it was taken, and the server it is of.
 
-    What it contains was in the server's log before `position`.
+    The WAL has all that the cut contains before `position`.
     """
 
     snapshot: str
@@ -62,8 +62,8 @@ class OpenCut:
     `tables` are the sources as they are in the cut; a dropped one is missing. `recopy_reasons`
     gives the sources that must be copied again instead of reading their changes, each with the
     reason; `forbidden` those that must not be read at all any more, which are not among them.
-    `acknowledged` is the epoch that the source database itself remembers for each source, and
-    `announced` the latest that was written there before; None where there is no place for it.
+    `acknowledged` is the epoch that the source database itself records for each source as
+    acknowledged, `announced` the latest that was announced; None where capture is not set up.
     """
 
     cut: Cut
@@ -77,7 +77,7 @@ class OpenCut:
     connection: Connection[Any] = field(repr=False)
 
     def export(self) -> str:
-        """A name under which other connections can join the snapshot while the cut is open."""
+        """Return a name by which other connections can join the snapshot while the cut is open."""
         with translated():
             row = self.connection.execute("SELECT pg_export_snapshot()").fetchone()
         assert row is not None
@@ -86,21 +86,22 @@ class OpenCut:
     def lock(self, oid: int) -> None:
         """Keep a table of the cut from being rewritten from now on, while the cut is open.
 
-        It may have been rewritten since the snapshot: the caller compares its storage afterwards.
+        The table may have been rewritten since the snapshot: the caller compares its storage
+        afterwards.
         """
         try:
             with translated():
                 _lock(self.connection, {oid: self.tables[oid]})
         except SourcesUnusable as error:
-            # The cut is open, and perhaps taken in: nobody is to take it once more.
+            # The cut is open, and perhaps taken in: the caller must not retry without the source.
             raise error.why[oid] from error
 
     def ranges(self, table: SourceTable, parts: int) -> tuple[Range, ...]:
-        """Parts of a locked table that together hold every row of it in the cut."""
+        """Return parts of a locked table that together hold every row of it in the cut."""
         return page_ranges(self.connection, table, parts)
 
     def find_misfit(self, table: SourceTable) -> NeedsReinit | None:
-        """The error that names a value of the table in the cut which cannot be stored."""
+        """Return the error that names a value of the table in the cut which cannot be stored."""
         name = sql.Identifier(table.schema, table.name).as_string()
         return find_misfit(self.connection, name, table)
 
@@ -130,12 +131,13 @@ def open_cut(
 ) -> Iterator[OpenCut]:
     """Take a cut; `lock` names the sources (oids) that will be copied in it.
 
-    They are locked first: a snapshot does not protect against TRUNCATE or a rewriting ALTER of
-    another session. Those `followed` are read from the server's log, so nobody asks for their
-    triggers. `previous` is the snapshot of the last cut, and `epoch` its number: a server
-    that is not as far is not continued, nor a source that was taken in further. What a cut
-    contains is on disk when this returns, so that no crash of the server undoes it. Raises
-    `standby-server`, `source-locked`, `cut-interrupted`, `source-rewound`, `untrusted-object`.
+    The sources to copy are locked first: a snapshot does not protect against TRUNCATE or a
+    rewriting ALTER of another session. Sources in `followed` are read from the WAL, so their
+    triggers are not checked. `previous` is the snapshot of the last cut, and `epoch` its number: a
+    server that has not reached it is refused, and a source that was acknowledged beyond it is
+    copied again. The contents of a cut are on disk when this yields, so that no crash of the server
+    undoes them. Raises `standby-server`, `source-locked`, `cut-interrupted`, `source-rewound`,
+    `untrusted-object`.
     """
     oids = [source.oid for source in sources]
     database.require_own_capture()
@@ -161,9 +163,9 @@ def open_cut(
                     tables_answer = ask_tables(connection, oids)
                     health_answer = ask_health(connection, oids) if present else None
                     announced_answer = ask_announced(connection) if present else None
-                found = moment.fetchone()
-                assert found is not None
-                *identity, flushed = found
+                row = moment.fetchone()
+                assert row is not None
+                *identity, flushed = row
                 tables = read_tables(tables_answer)
                 health = read_health(health_answer) if health_answer else {}
                 announced = dict(announced_answer.fetchall()) if announced_answer else None
@@ -192,7 +194,9 @@ def open_cut(
                     if reason is not None and oid not in forbidden
                 },
                 forbidden=forbidden,
-                acknowledged={oid: one.acknowledged_epoch for oid, one in health.items()},
+                acknowledged={
+                    oid: source_health.acknowledged_epoch for oid, source_health in health.items()
+                },
                 announced=announced,
                 locked=frozenset(settled),
                 database=database,
@@ -206,7 +210,7 @@ def open_cut(
 def flush(database: Database) -> None:
     """Have everything committed so far written to disk, by a commit that waits for it.
 
-    PostgreSQL flushes asynchronous commits by itself, but takes its time.
+    PostgreSQL flushes asynchronous commits by itself, but with a delay.
     """
     with database.session() as connection, translated(), connection.transaction():
         connection.execute("SET LOCAL synchronous_commit = local")
@@ -214,7 +218,7 @@ def flush(database: Database) -> None:
 
 
 def flush_if_behind(database: Database) -> None:
-    """Have what is visible written to disk, so that the log can be asked for it."""
+    """Have all visible commits written to disk, so that the slot sends them."""
     query = "SELECT pg_current_wal_insert_lsn() <= pg_current_wal_flush_lsn()"
     with database.session() as connection, translated():
         row = connection.execute(query).fetchone()
@@ -223,7 +227,7 @@ def flush_if_behind(database: Database) -> None:
 
 
 def _lock(connection: Connection[Any], tables: Mapping[int, SourceTable]) -> None:
-    """Lock in the order of oids. LOCK TABLE takes no snapshot: that comes with the next query."""
+    """Lock tables in the order of oids. LOCK TABLE takes no snapshot: the next query does."""
     for _, table in sorted(tables.items()):
         name = sql.Identifier(table.schema, table.name)
         try:
@@ -238,7 +242,7 @@ def _lock(connection: Connection[Any], tables: Mapping[int, SourceTable]) -> Non
 
 
 def _require_same(locked: Mapping[int, SourceTable], tables: Mapping[int, SourceTable]) -> None:
-    """The names that were locked must still be those of the tables that were meant."""
+    """Raise `cut-interrupted` unless the locked names are still those of the tables by oid."""
     for oid, table in locked.items():
         now = tables.get(oid)
         if now is None or (now.schema, now.name) != (table.schema, table.name):
@@ -248,9 +252,9 @@ def _require_same(locked: Mapping[int, SourceTable], tables: Mapping[int, Source
 def went_back(
     connection: Connection[Any], previous: str, epoch: int, sources: Collection[int]
 ) -> bool:
-    """Whether the server is not as far as it was at the last cut, or does not know of it.
+    """Return whether the server has not reached the last cut, or has no record of it.
 
-    Ids are given again then, and what they stand for would be taken for what that cut has seen.
+    Such a server assigns transaction ids again, which would be taken for those that the cut saw.
     """
     try:
         with connection.pipeline():
@@ -264,8 +268,8 @@ def went_back(
     row = moment.fetchone()
     assert row is not None
     announced = dict(answer.fetchall())
-    known = announced.keys() >= set(sources) and not was_put_back(announced, epoch)
-    return not known or not _is_as_far(previous, row[0])
+    has_last_cut = announced.keys() >= set(sources) and not was_put_back(announced, epoch)
+    return not has_last_cut or not _is_as_far(previous, row[0])
 
 
 def _is_as_far(previous: str, snapshot: str) -> bool:

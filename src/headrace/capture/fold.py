@@ -1,9 +1,9 @@
-"""Folding a long buffer in the server: what came and went again never leaves it.
+"""Folding a long buffer in the server: changes that cancel out are not sent.
 
-A buffer is emptied by every cut, so it is long after a time in which none was taken. Its rows are
-full images, of which only the sum counts: an insert and a delete of the same row are nothing, and
-of several updates the first old image and the last new one are left. Where little would be left
-out, compacting costs more than it spares: a sample of the rows decides.
+Every cut empties a buffer, so a buffer is long after a time without cuts. Its rows are full images,
+of which only the sum counts: an insert and a delete of the same row cancel out, and of several
+updates the first old image and the last new one remain. Where few rows would cancel out, folding
+costs more than it saves: a sample of the rows decides.
 
 Rows are the same if they are read as the same values. Where SQL calls values equal that are not the
 same, their bytes are compared as well:
@@ -30,12 +30,12 @@ from headrace.source.table import SourceColumn
 
 # The bytes of values that are equal and may differ.
 BYTES = {"real": "float4send", "double precision": "float8send", "array": "array_send"}
-# With up to two keys a column; PostgreSQL takes 1664 of them.
+# Each column has up to two grouping keys; PostgreSQL allows 1664.
 MOST_COLUMNS = 800
 # A row of a buffer takes up more than this.
 FEWEST_BYTES = 48
 
-# Of a sample of some so many rows at most this part may be left.
+# Folding pays if at most this part of a sample of about so many rows is left.
 SAMPLE_ROWS = 1500
 MOST_LEFT = 0.5
 
@@ -52,7 +52,7 @@ SELECT CASE WHEN pg_relation_size({name}::regclass) > {bytes}
 def pays(
     database: Database, oid: int, columns: Sequence[SourceColumn], where: str, most: int
 ) -> bool:
-    """Whether more than `most` rows of a buffer meet the condition, and enough of them fold."""
+    """Return whether more than `most` rows of a buffer meet the condition and enough cancel out."""
     if not 0 < len(columns) <= MOST_COLUMNS or not is_long(database, oid, where, most):
         return False
     row = sql.SQL(", ").join(sql.Identifier(column.physical) for column in columns)
@@ -70,7 +70,7 @@ def pays(
 
 
 def is_long(database: Database, oid: int, where: str, most: int) -> bool:
-    """Whether more than so many rows of a source's buffer meet the condition."""
+    """Return whether more than `most` rows of a source's buffer meet the condition."""
     query = LONG.format(
         name=sql.Literal(buffer_sql(oid)),
         bytes=sql.Literal(most * FEWEST_BYTES),
@@ -83,15 +83,15 @@ def is_long(database: Database, oid: int, where: str, most: int) -> bool:
 
 
 def folded_sql(relation: str, columns: Sequence[SourceColumn], where: str) -> str:
-    """What `read_sql` reads of a buffer, rows that are the same as one, their weights summed.
+    """Return the query of `read_sql` with equal rows merged into one and their weights summed.
 
-    Those that sum to zero are left out, unless a value of theirs does not fit.
+    Rows whose weights sum to zero are left out, unless one of their values does not fit.
     """
-    shown = [sql.Identifier(column.physical) for column in columns]
-    kept = sql.SQL("sum({weight}) <> 0").format(weight=sql.Identifier(WEIGHT))
+    selected = [sql.Identifier(column.physical) for column in columns]
+    condition = sql.SQL("sum({weight}) <> 0").format(weight=sql.Identifier(WEIGHT))
     if has_misfits(columns):
-        shown.append(sql.Identifier(MISFIT))
-        kept = sql.SQL("{} OR {}").format(kept, sql.Identifier(MISFIT))
+        selected.append(sql.Identifier(MISFIT))
+        condition = sql.SQL("{} OR {}").format(condition, sql.Identifier(MISFIT))
     return (
         sql.SQL(
             "SELECT sum({weight})::bigint AS {weight}, {shown} FROM ({rows}) b"
@@ -99,17 +99,17 @@ def folded_sql(relation: str, columns: Sequence[SourceColumn], where: str) -> st
         )
         .format(
             weight=sql.Identifier(WEIGHT),
-            shown=sql.SQL(", ").join(shown),
+            shown=sql.SQL(", ").join(selected),
             rows=sql.SQL(read_sql(relation, columns, where, buffered=True)),
             keys=_keys(columns),
-            kept=kept,
+            kept=condition,
         )
         .as_string()
     )
 
 
 def _keys(columns: Sequence[SourceColumn]) -> sql.Composed:
-    """What rows that are the same have in common."""
+    """Return the grouping keys under which rows are the same."""
     keys: list[sql.Composable] = [sql.Identifier(column.physical) for column in columns]
     for column in columns:
         function = BYTES.get(column.type.kind) if column.type is not None else None

@@ -1,4 +1,4 @@
-"""Whether capture of a source is whole: what is installed, and what it says about itself."""
+"""The health of a source's capture: the installed objects, and the notes that they left."""
 
 from __future__ import annotations
 
@@ -129,13 +129,13 @@ WHERE s.source = ANY (%(oids)s::oid[])
 
 @dataclass(frozen=True)
 class CaptureHealth:
-    """Capture of one source as a snapshot has it.
+    """The capture of one source in a snapshot.
 
-    `copy_due` and `recopy_reason` are reasons to copy the source again, the first kept since a
+    `copy_due` and `recopy_reason` are reasons to copy the source again, the first recorded when a
     copy was begun, the second noted by triggers. `alive` is false once the server crashed after a
-    copy, which matters where something is `unlogged`. `permitted`: the function's owner, in whose
-    name it runs, may record changes and leave notes. `function` and `note_function` say what is
-    done by the trigger function and by `note_recopy_reason`, see `FUNCTION_MARK`.
+    copy, which matters where a table is `unlogged`. `permitted`: the function's owner, with whose
+    rights it runs, may record changes and leave notes. `function` and `note_function` are the marks
+    of the trigger function and of `note_recopy_reason`, see `FUNCTION_MARK`.
     """
 
     source: int
@@ -156,9 +156,9 @@ class CaptureHealth:
     note_function: str
 
     def fault(self, table: SourceTable, whole: SourceTable | None = None) -> str | None:
-        """What keeps the changes of `table` (with its captured columns) from being recorded.
+        """Return the fault that keeps changes of `table`'s captured columns from being recorded.
 
-        More columns of the `whole` table may be recorded than those, as a DBA's script does.
+        Triggers may record more columns of the `whole` table than those, as a DBA's script does.
         """
         columns = {"_seq", "_xid", "_weight", *(column.physical for column in table.stored)}
         missing = sorted(set(trigger_names(table)) - self.triggers)
@@ -180,13 +180,13 @@ class CaptureHealth:
         return None
 
     def recorded(self, table: SourceTable, whole: SourceTable | None = None) -> SourceTable | None:
-        """The table with the columns that triggers record; None if they are of another one."""
+        """Return the table with the columns that triggers record; None for another definition."""
         described = self._described(table, whole)
         return described if described is not None and self._is_function_of(described) else None
 
     @property
     def notes_failures(self) -> bool:
-        """Whether the function that leaves notes of failures is the one that was set up."""
+        """Whether the function that notes failures is the one that was set up."""
         return self.note_function == NOTE_MARK
 
     def _is_function_of(self, table: SourceTable) -> bool:
@@ -197,25 +197,25 @@ class CaptureHealth:
     ) -> SourceTable | None:
         """Return the table with the columns for which capture was set up."""
         more = table if whole is None else recorded_part(whole, self.buffer_columns)
-        for one in (table, more):
-            if definition(one, unlogged=self.unlogged_buffer) == self.definition:
-                return one
+        for candidate in (table, more):
+            if definition(candidate, unlogged=self.unlogged_buffer) == self.definition:
+                return candidate
         return None
 
     @property
     def failing(self) -> bool:
-        """Whether a trigger failed although nothing is wrong with it that `fault` can see."""
+        """Whether a trigger failed for a reason that `fault` cannot see."""
         return self.recopy_reason not in (None, SET_UP, FULL, EMPTIED, UNSEEN)
 
     def emptied(self) -> str | None:
-        """Whether a crash of the server took rows away that no trigger saw going."""
+        """Return the reason to recopy if a crash of the server emptied an unlogged table."""
         if self.unlogged and not self.alive:
             return EMPTIED
         return None
 
 
 def recorded_part(table: SourceTable, buffered: Collection[str]) -> SourceTable:
-    """The table with only those columns typed that a buffer has."""
+    """Return the table with only those columns typed that a buffer has."""
     return replace(
         table,
         columns=tuple(
@@ -226,21 +226,27 @@ def recorded_part(table: SourceTable, buffered: Collection[str]) -> SourceTable:
 
 
 def capture_present(connection: Connection[Any]) -> bool:
-    """Whether the tables are there that all sources of a database share."""
+    """Return whether the capture tables exist that all sources of a database share."""
     with translated():
-        found = connection.execute(PRESENT).fetchone()
-    return bool(found and found[0])
+        row = connection.execute(PRESENT).fetchone()
+    return bool(row and row[0])
 
 
 def ask_health(connection: Connection[Any], oids: Iterable[int]) -> Cursor[Any]:
-    """Send the question; in a pipeline the answer is read later. Needs `capture_present`."""
+    """Send the query for capture health; in a pipeline the answer is read later.
+
+    Needs `capture_present`.
+    """
     return connection.execute(HEALTH, {"oids": sorted(oids)})
 
 
 def read_health(answer: Cursor[Any]) -> dict[int, CaptureHealth]:
-    """Read the answer to `ask_health`; a source that was never set up is left out."""
-    found = [CaptureHealth(*_frozen(row)) for row in answer]
-    return {health.source: health for health in found}
+    """Return capture health by source from the answer to `ask_health`.
+
+    A source without capture is left out.
+    """
+    records = [CaptureHealth(*_frozen(row)) for row in answer]
+    return {health.source: health for health in records}
 
 
 def _frozen(row: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -252,9 +258,9 @@ def check(
     tables: Iterable[SourceTable],
     whole: Mapping[int, SourceTable] | None = None,
 ) -> dict[int, str]:
-    """The tables whose changes are not being recorded, each with the reason.
+    """Return the tables (oids) whose changes are not being recorded, each with the reason.
 
-    `tables` have their captured columns; `whole` has them, by oid, with all.
+    `tables` have their captured columns; `whole` has the same tables, by oid, with all columns.
     """
     tables, whole = tuple(tables), whole or {}
     missing = "capture is not set up"

@@ -1,4 +1,4 @@
-"""What capture keeps in the source database: one schema, a few tables that all sources share.
+"""The objects of capture in the source database: one schema, a few tables that sources share.
 
 In schema `headrace_capture`:
 
@@ -9,9 +9,9 @@ In schema `headrace_capture`:
     buffer_<oid>    the changes of one source: −1 with the old image, +1 with the new
     capture_<oid>   the trigger function of one source
 
-A note in `recopy_reasons` may be left out only if an earlier one is sure to be still there when the
-user's transaction ends. Hence FOR KEY SHARE: it keeps the earlier note from being deleted until
-then, and fails or finds nothing if it is deleted already.
+A note in `recopy_reasons` may be left out only if an earlier note is certain to exist when the
+user's transaction ends. Hence FOR KEY SHARE: the lock keeps the earlier note from being deleted
+until then, and fails or finds nothing if the note is deleted already.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ SET_UP = "capture was set up"
 FULL = "the buffer grew beyond max_buffer_mb"
 EMPTIED = "a crash of the server emptied an unlogged table"
 UNSEEN = "rows were written without statement-level triggers, as by a subscription"
-# Up to here every failing statement leaves a note without looking for an earlier one, so that in
-# ordinary cases transactions do not come to depend on one another through `recopy_reasons`.
+# Up to this size every failing statement leaves a note without looking for an earlier one, so that
+# transactions usually do not wait for each other through `recopy_reasons`.
 UNCHECKED_NOTES_BYTES = 65536
 
 SCHEMA = (
@@ -54,7 +54,7 @@ CREATE TABLE IF NOT EXISTS {schema}.recopy_reasons (
     reason text NOT NULL,
     noted_at timestamptz NOT NULL DEFAULT clock_timestamp()
 ) WITH (vacuum_truncate = off)"""),
-    # An index that exists is looked for first: CREATE INDEX would lock writers of notes out.
+    # Check first whether the index exists: CREATE INDEX would block writers of notes.
     sql.SQL("""\
 DO $headrace$
 BEGIN
@@ -95,8 +95,8 @@ TO CURRENT_USER, {role}"""),
 )
 
 
-# What a function `f` of pg_proc does: all but its name, arguments, owner and rights. Scripts that
-# were saved elsewhere may have other ends of lines.
+# The definition of a function `f` of pg_proc: all but its name, arguments, owner and rights. Saved
+# scripts may have other line ends.
 FUNCTION_MARK = sql.SQL("""
 concat_ws(' ',
     (SELECT l.lanname FROM pg_language l WHERE l.oid = {f}.prolang),
@@ -109,7 +109,7 @@ concat_ws(' ',
 def expected_mark(
     ddl: sql.Composed, result: str, settings: tuple[str, ...] = (), *, is_definer: bool
 ) -> str:
-    """Return what `FUNCTION_MARK` gives for a function that was made by such a statement."""
+    """Return the value of `FUNCTION_MARK` for a function created by a statement."""
     _, rest = ddl.as_string().split(" AS $", 1)
     tag, rest = rest.split("$", 1)
     body = rest[: rest.rindex(f"${tag}$")].replace("\r", "")
@@ -124,7 +124,7 @@ def buffer_name(oid: int) -> sql.Identifier:
 
 
 def buffer_sql(oid: int) -> str:
-    """The quoted name of a source's buffer."""
+    """Return the quoted name of a source's buffer."""
     return buffer_name(oid).as_string()
 
 
@@ -133,7 +133,7 @@ def function_name(oid: int) -> sql.Identifier:
 
 
 def schema_ddl(role: str) -> tuple[sql.Composed, ...]:
-    """The statements that make what all sources of a database share."""
+    """Return the statements that create the objects that all sources of a database share."""
     return tuple(
         statement.format(
             schema=sql.Identifier(CAPTURE_SCHEMA),
@@ -144,7 +144,9 @@ def schema_ddl(role: str) -> tuple[sql.Composed, ...]:
     )
 
 
-# What `FUNCTION_MARK` gives for `note_recopy_reason`.
+# The value of `FUNCTION_MARK` for `note_recopy_reason`.
 NOTE_MARK = expected_mark(
-    next(one for one in schema_ddl("") if "FUNCTION" in one.as_string()), "void", is_definer=False
+    next(statement for statement in schema_ddl("") if "FUNCTION" in statement.as_string()),
+    "void",
+    is_definer=False,
 )

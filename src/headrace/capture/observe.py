@@ -1,4 +1,4 @@
-"""How capture of sources stands, looked at like a cut does, without taking anything in."""
+"""Observation of capture: the checks of a cut, without taking anything in."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from headrace.source.connection import Database
 
 @dataclass(frozen=True)
 class Observed:
-    """What was found of the sources of one database, by oid.
+    """The state of capture of the sources of one database, by oid.
 
     `buffers` are bytes that change buffers take up; `recopy_reasons` are the sources that the next
-    cut will copy again, `leaving` those that it will no longer read from the log, each with the
+    cut will copy again, `leaving` those that it will no longer read from the WAL, each with the
     reason.
     """
 
@@ -37,22 +37,22 @@ def observe(
     ceiling: Ceiling,
     previous: str | None = None,
 ) -> Observed:
-    """Look at all sources of a database; `followed` are those that are read from its log.
+    """Return the state of all sources of a database; `followed` are those read from the WAL.
 
-    Raises what a cut raises.
+    Raises the errors of a cut.
     """
     oids = [source.oid for source in sources]
     with open_cut(database, sources, followed=followed.keys(), previous=previous) as cut:
         buffers = buffer_sizes(cut.connection, oids)
         if following is None:
             return Observed(buffers, recopy_reasons=cut.recopy_reasons)
-        look = probe_slot_in(cut, following, sources)
-        reasons = look.reasons(following, followed, ceiling)
-        return Observed(buffers, look.status, cut.recopy_reasons, reasons)
+        slot_state = probe_slot_in(cut, following, sources)
+        reasons = slot_state.reasons(following, followed, ceiling)
+        return Observed(buffers, slot_state.status, cut.recopy_reasons, reasons)
 
 
 def observe_sizes(database: Database, oids: Collection[int], slot: str | None) -> Observed:
-    """Return only how much has piled up: in the buffers of sources, and behind a slot."""
+    """Return only the backlogs: the sizes of the sources' buffers, and the state of a slot."""
     with database.session() as connection:
         return Observed(
             buffer_sizes(connection, oids), None if slot is None else read_status(connection, slot)

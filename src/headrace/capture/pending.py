@@ -1,7 +1,7 @@
-"""One cheap question: whether any source has changes that no cut has taken in.
+"""The pending probe: a cheap query for changes that no cut has taken in.
 
-It is asked many times a second, so it looks into the buffers, and whether the tables are still
-there. The other reasons to copy a source again are found by `pending`, which is asked less often.
+The daemon runs the probe many times a second, so it reads only the buffers, and whether the tables
+still exist. The other reasons to copy a source again are found by `pending`, which runs less often.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ GONE = sql.SQL("SELECT count(*) < {number} FROM pg_class WHERE oid = ANY ({oids}
 
 
 def question(oids: Sequence[int], snapshot: str) -> bytes:
-    """The question about these sources, since the snapshot of the last cut.
+    """Return the query for changes of these sources since the snapshot of the last cut.
 
-    It is text already: putting it together takes longer than asking it.
+    The query is returned as bytes: composing it takes longer than running it.
     """
-    asked = sql.SQL("SELECT EXISTS ({}) OR ({})").format(
+    query = sql.SQL("SELECT EXISTS ({}) OR ({})").format(
         sql.SQL(" UNION ALL ").join(
             NEW.format(oid=sql.Literal(oid), buffer=buffer_name(oid), after=sql.Literal(snapshot))
             for oid in oids
         ),
         GONE.format(oids=sql.Literal(sorted(oids)), number=sql.Literal(len(oids))),
     )
-    return asked.as_bytes()
+    return query.as_bytes()
 
 
 def has_news(connection: Connection[Any], asked: bytes) -> bool:
-    """The answer; true also where part of capture is gone, which a cut finds out about."""
+    """Return the answer to a `question`; True also where part of capture is gone."""
     try:
         row = connection.execute(asked).fetchone()
     except (errors.UndefinedTable, errors.InvalidSchemaName, errors.UndefinedColumn):

@@ -1,13 +1,13 @@
-"""Rows of a source as they were at the last cut, found by PostgreSQL's own indexes.
+"""Index probes: rows of a source as they were at the last cut, by PostgreSQL's own indexes.
 
-No transaction has to stay open since the cut. One that is begun now sees the table as it is, and
-beside it, in the buffer, every change since the cut:
+No transaction has to stay open since the cut. A transaction that is begun now sees the table as it
+is, and every change since the cut in the buffer:
 
     rows at the cut  =  rows now  −  changes that the cut does not see
 
-The same questions that make a cut copy a source again are asked in it, under a lock that keeps the
-table from being truncated or rewritten: if changes do not lead from the cut to what is there now,
-nothing is found. Neither is it where changes come from the log of the server.
+The transaction checks the reasons to recopy the source, under a lock that keeps the table from
+being truncated or rewritten: if the buffered changes do not lead from the cut to the present rows,
+or the source is in WAL mode, the probe returns None.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from headrace.source.rights import ask_rights, read_rights
 from headrace.source.server import IDENTITY
 from headrace.source.table import SourceColumn, SourceTable
 
-# More changes than these since the cut are not worth being taken back.
+# With more changes than these since the cut, other access paths cost less.
 MOST_PENDING = 10_000
 
 INDEXED = """
@@ -58,7 +58,7 @@ JOIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 @dataclass(frozen=True)
 class LastCut:
-    """The cut that rows are asked of: its snapshot and epoch, and the server it was taken of."""
+    """The cut of which rows are requested: its snapshot and epoch, and its server."""
 
     snapshot: str
     epoch: int
@@ -74,16 +74,17 @@ def probe(
     columns: Collection[str],
     most: int,
 ) -> pa.Table | None:
-    """The weighted rows at the cut with one of the values in a column; None if that is not known.
+    """Return the weighted rows at the cut with one of the keys; None if the probe is impossible.
 
-    `keys` are values of physical columns, of which one that leads an index is taken; a row has to
-    have one of its values there, and perhaps others elsewhere. The rows have the named columns and
-    those of the keys, and are not netted. More than `most` are not all.
+    `keys` are values of physical columns, of which the probe uses one that leads an index: a row is
+    returned if it has one of the values there; the other columns are not compared. The rows have
+    the named columns and those of the keys, and are not netted. If there are more than `most`, they
+    are not complete.
     """
     table = SourceTable(source.oid, source.schema, source.name, source.columns, source.keys)
-    wanted = [one for one in table.stored if one.physical in {*columns, *keys}]
-    if any(one.type is not None and one.type.enum is not None for one in wanted):
-        # Labels are read as they are now, and may be renamed at any moment.
+    needed_columns = [column for column in table.stored if column.physical in {*columns, *keys}]
+    if any(column.type is not None and column.type.enum is not None for column in needed_columns):
+        # Labels of enums are read as they are now, and may be renamed at any moment.
         return None
     try:
         with database.session() as connection:
@@ -92,8 +93,12 @@ def probe(
                 if begun is None:
                     return None
                 column = max(
-                    (one for one in wanted if one.physical in keys and one.number in begun.leading),
-                    key=lambda one: len(keys[one.physical]),
+                    (
+                        candidate
+                        for candidate in needed_columns
+                        if candidate.physical in keys and candidate.number in begun.leading
+                    ),
+                    key=lambda candidate: len(keys[candidate.physical]),
                     default=None,
                 )
                 if column is None:
@@ -101,25 +106,25 @@ def probe(
                 values = keys[column.physical]
                 rows, changes = database.arrow_in(
                     begun.snapshot,
-                    _now(source, wanted, column, values, most),
-                    _since(source, cut, wanted),
+                    _now(source, needed_columns, column, values, most),
+                    _since(source, cut, needed_columns),
                 )
             finally:
                 with suppress(psycopg.Error):
                     connection.rollback()
     except (psycopg.Error, HeadraceError):
-        # Something stands in the way, a lock for example: there are other ways to the rows.
+        # The probe failed, at a lock for example: the caller has other access paths.
         return None
     if has_misfit(rows) or has_misfit(changes):
         return None
-    rows, changes = to_stored(rows, wanted), to_stored(changes, wanted)
-    one = pa.array(np.ones(rows.num_rows, np.int64))
+    rows, changes = to_stored(rows, needed_columns), to_stored(changes, needed_columns)
+    weights = pa.array(np.ones(rows.num_rows, np.int64))
     back = changes.set_column(0, WEIGHT, pc.negate(changes[WEIGHT]))
     back = back.filter(
         pc.is_in(back[column.physical], pa.array(values, back[column.physical].type))
     )
     return pa.concat_tables(
-        [rows.add_column(0, WEIGHT, one), back.select([WEIGHT, *rows.column_names])]
+        [rows.add_column(0, WEIGHT, weights), back.select([WEIGHT, *rows.column_names])]
     )
 
 
@@ -143,16 +148,17 @@ def _since(source: Captured, cut: LastCut, wanted: Sequence[SourceColumn]) -> st
 
 @dataclass(frozen=True)
 class _Begun:
-    """A transaction that can answer: its snapshot, and the columns that lead an index."""
+    """A transaction fit for a probe: its snapshot, and the columns that lead an index."""
 
     snapshot: str
     leading: frozenset[int]
 
 
 def _begun(connection: Connection[Any], source: Captured, cut: LastCut) -> _Begun | None:
-    """Begin a transaction; None if it cannot answer.
+    """Begin a transaction for a probe; return None if the probe is impossible.
 
-    The buffer is locked before the snapshot, too: it is truncated where nothing in it is needed.
+    The buffer is locked before the snapshot, too, as it is truncated when none of its rows are
+    needed.
     """
     connection.execute(JOIN)
     connection.execute("SET LOCAL lock_timeout = '50ms'")
@@ -170,9 +176,9 @@ def _begun(connection: Connection[Any], source: Captured, cut: LastCut) -> _Begu
                 buffer, unseen(cut.snapshot), MOST_PENDING + 1
             )
         )
-    found, pending = moment.fetchone(), many.fetchone()
-    assert found is not None and pending is not None
-    system_identifier, timeline, is_later, snapshot = found
+    row, pending = moment.fetchone(), many.fetchone()
+    assert row is not None and pending is not None
+    system_identifier, timeline, is_later, snapshot = row
     table = read_tables(tables_answer).get(source.oid)
     health = read_health(health_answer).get(source.oid)
     if (

@@ -1,4 +1,4 @@
-"""When continuity of a source is lost, so that it has to be copied again (pure)."""
+"""Reasons to recopy: the recorded state and the changes do not lead to the present rows (pure)."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def reason_to_copy(
     health: CaptureHealth | None,
     epoch: int | None = None,
 ) -> str | None:
-    """Why the changes in its buffer do not lead from what is recorded to what is there now.
+    """Return why buffered changes do not lead from recorded to present rows; None if they do.
 
-    `table` and `health` are as one later snapshot has them: None where that finds nothing. `epoch`
-    is that of the last cut. A source database that knows of a later one has forgotten changes that
-    are not here: what is here was restored from a backup.
+    `table` and `health` are those in a later snapshot, None where they do not exist. `epoch` is
+    that of the last cut. A source database that has acknowledged a later epoch has deleted changes
+    that are missing here: the project was restored from a backup.
     """
     if table is None:
         return "the table was dropped"
@@ -61,7 +61,7 @@ def reason_to_copy(
 
 
 def reason_to_copy_followed(source: Captured, table: SourceTable | None) -> str | None:
-    """Why what the log says does not lead from what is recorded to what is there now."""
+    """Return why changes in the WAL do not lead from recorded to present rows; None if they do."""
     if table is None:
         return "the table was dropped"
     rewritten = rewrite(source.storage, table.storage, by_triggers=False)
@@ -71,9 +71,9 @@ def reason_to_copy_followed(source: Captured, table: SourceTable | None) -> str 
 
 
 def changed_columns(source: Captured, table: SourceTable) -> str | None:
-    """Whether a captured column has another type or name, or is gone.
+    """Return the reason to recopy if a captured column has another type or name, or is gone.
 
-    Triggers may record one of another type as before, such as a longer varchar.
+    Triggers may record a column of another type as before, such as a longer varchar.
     """
     captured = sum(column.type is not None for column in source.columns)
     if len(captured_part(source, table).stored) < captured:
@@ -82,7 +82,7 @@ def changed_columns(source: Captured, table: SourceTable) -> str | None:
 
 
 def captured_part(source: Captured, table: SourceTable) -> SourceTable:
-    """The table with only those columns typed that are captured and as they were."""
+    """Return the table with only those columns typed that are captured and unchanged."""
     same = {
         (column.number, column.name, column.type)
         for column in source.columns
@@ -100,10 +100,10 @@ def captured_part(source: Captured, table: SourceTable) -> SourceTable:
 
 
 def rewrite(before: str, now: str, *, by_triggers: bool = True) -> str | None:
-    """What happened to a table's rows behind its triggers, from `SourceTable.storage`.
+    """Return what changed a table's rows behind its triggers, from `SourceTable.storage`; or None.
 
-    A new label of an enum leaves all rows as they are; a renamed one changes how they read. Where
-    rows are not captured `by_triggers`, what became of these does not matter.
+    A new label of an enum changes no row; a renamed label changes how rows read. Where rows are not
+    captured `by_triggers`, changes of triggers do not matter.
     """
     if not before:
         return "the table was never copied"
@@ -124,10 +124,10 @@ def rewrite(before: str, now: str, *, by_triggers: bool = True) -> str | None:
 
 
 def _columns_were_changed(old: dict[str, str], new: dict[str, str]) -> bool:
-    """Whether names of columns may have been exchanged for a while, or the table had a parent.
+    """Return whether columns may have swapped names for a while, or the table had a parent.
 
-    The first concerns at least two columns, the second all of them: writing to a parent fires no
-    triggers of its children. One of several has got a default, for example.
+    A swap changes at least two columns, a parent all of them: writing to a parent fires no triggers
+    of its children. A change of one of several columns is harmless, a new default for example.
     """
     common = old.keys() & new.keys()
     changed = {number for number in common if old[number] != new[number]}
@@ -135,10 +135,10 @@ def _columns_were_changed(old: dict[str, str], new: dict[str, str]) -> bool:
 
 
 def _were_changed(old: dict[str, Any], new: dict[str, Any]) -> bool:
-    """Whether a right that recording needs may have been missing for a while.
+    """Return whether a right that recording needs may have been missing for a while.
 
-    A function that has another text was given another limit, by us; one that was changed and has
-    the same text was another one meanwhile.
+    A function with another text was given another limit by us; a function that was altered and has
+    the same text was a different function meanwhile.
     """
     if old["marks"] != new["marks"]:
         return True
@@ -149,7 +149,7 @@ def _were_changed(old: dict[str, Any], new: dict[str, Any]) -> bool:
 
 
 def relabelled(before: str, now: str) -> bool:
-    """Whether some stored enum value reads differently now, or did for a while."""
+    """Return whether a stored enum value reads differently now, or did for a while."""
     if not before:
         return False
     old, new = json.loads(before), json.loads(now)

@@ -1,4 +1,4 @@
-"""Before a source is copied: leave what its buffer and its notes hold to the copy."""
+"""Preparation of a copy, which then stands for the changes in the source's buffer and notes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from headrace.source.faults import translated
 from headrace.source.introspect import CAPTURE_SCHEMA, inspect
 from headrace.source.table import SourceTable
 
-# A lock on a buffer holds up whoever writes to the source: short waits, a few times.
+# A wait for a lock on a buffer blocks writers of the source: so the waits are short and few.
 LOCK_MILLISECONDS = 300
 ATTEMPTS = 4
 PAUSE_SECONDS = 0.1
 
 # The note moves from `recopy_reasons` to `sources`, where acknowledging the copy clears it. DELETE
-# waits for transactions that relied on a note instead of leaving one of their own: after it they
-# are all in the next snapshot, and whoever comes later leaves a new note.
+# waits for transactions that relied on a note instead of leaving one of their own: afterwards all
+# of these are in the next snapshot, and later transactions leave a new note.
 MOVE = sql.SQL("""
 WITH noted AS (
     DELETE FROM {schema}.recopy_reasons WHERE source = ANY (%(oids)s::oid[])
@@ -45,12 +45,11 @@ INSERT INTO {schema}.alive (source) SELECT unnest(%(oids)s::oid[]) ON CONFLICT D
 
 
 def settle(connection: Connection[Any], sources: Sequence[Captured]) -> Mapping[int, SourceTable]:
-    """Make ready for copying the sources in the next snapshot; the tables they are now.
+    """Prepare the sources for a copy in the next snapshot; return their tables as they are now.
 
-    From here until the copy is acknowledged the source database itself remembers that one is
-    due. A buffer that is full, or holds enum labels of before they were renamed, is emptied:
-    what was in it is in the snapshot to come. Raises SourcesUnusable for those that writers keep
-    busy.
+    From now until the copy is acknowledged the source database itself records that a copy is due.
+    A large buffer, or one with enum labels that were renamed since, is emptied: the next snapshot
+    has its changes. Raises SourcesUnusable for sources that writers have locked.
     """
     with translated():
         tables = inspect(connection, [source.oid for source in sources])
@@ -72,7 +71,7 @@ def settle(connection: Connection[Any], sources: Sequence[Captured]) -> Mapping[
 def _settle_once(
     connection: Connection[Any], sources: Sequence[Captured], tables: Mapping[int, SourceTable]
 ) -> bool:
-    """Settle tables together; False, and nothing is done, if one of them is busy."""
+    """Settle tables in one transaction; return False, with nothing done, if one is locked."""
     try:
         _settle(connection, sources, tables)
     except (errors.LockNotAvailable, errors.DeadlockDetected):

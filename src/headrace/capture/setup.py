@@ -1,4 +1,4 @@
-"""Setting capture of a source up and taking it away again; both can be repeated safely."""
+"""Setting up and removing the capture of a source; both can be repeated safely."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from headrace.source.introspect import CAPTURE_SCHEMA
 from headrace.source.rights import require_own_schema
 from headrace.source.table import SourceTable
 
-# While we wait for a lock on a user's table, whoever comes after us waits behind us: so the waits
-# are short, and many.
+# While we wait for a lock on a user's table, later sessions queue behind us: so the waits are
+# short, and many.
 LOCK_MILLISECONDS = 500
 ATTEMPTS = 8
 PAUSE_SECONDS = 0.1
@@ -50,15 +50,15 @@ def set_up(
     unlogged: bool = False,
     whole: SourceTable | None = None,
 ) -> bool:
-    """Make the triggers record every change of `table.stored` from now on; False if they did.
+    """Make triggers record every change of `table.stored`; return False if they did so already.
 
-    What a DBA is given to run records all columns of the `whole` table, so that it is enough also
-    for readers that are rebuilt over columns which have changed; as is what was run already.
+    The SQL for a DBA records all columns of the `whole` table, so that it also suffices for readers
+    that are rebuilt over columns which have changed.
 
-    Whatever is set up is noted in `recopy_reasons` in the same transaction, so the source is copied
-    after it. Raises `source-locked` while others hold locks on the table, `capture-not-set-up` with
-    the SQL for a DBA where rights are missing, `cut-interrupted` if the table changed meanwhile,
-    `untrusted-object` where others made part of what capture relies on.
+    The same transaction notes in `recopy_reasons` that capture was set up, so the source is copied
+    afterwards. Raises `source-locked` while others hold locks on the table, `capture-not-set-up`
+    with the SQL for a DBA where rights are missing, `cut-interrupted` if the table changed
+    meanwhile, `untrusted-object` where others made an object that capture relies on.
     """
     options = CaptureOptions(max_buffer_mb, unlogged)
     database.require_own_capture(again=True)
@@ -76,12 +76,12 @@ def set_up(
 
     def complete_setup(connection: Connection[Any]) -> Sequence[sql.Composed]:
         require_own_schema(connection, CAPTURE_SCHEMA, database.roles)
-        # What all sources share is left alone where it can be: its rights are watched.
+        # Shared objects are not set up again unless that is needed: their rights are watched.
         shared = permitted and capture_present(connection)
         return setup_sql(table, roles, options, with_schema=not shared, obsolete=obsolete)
 
     if installed is not None:
-        # Changes are recorded: all of this can wait until no lock or missing right is in the way.
+        # Changes are recorded: the rest can wait until no lock or missing right prevents it.
         with suppress(Transient, errors.InsufficientPrivilege):
             if installed.failing or installed.unlogged_buffer != options.unlogged:
                 perform(database, complete_setup, _shown(table))
@@ -116,17 +116,17 @@ def set_up(
 def tear_down(database: Database, oid: int, *, patient: bool = True, for_good: bool = True) -> None:
     """Remove triggers, function, buffer and records of a source; with the last one the schema.
 
-    Of a source that is read from the log, so not `for_good`, its epoch stays, and the schema.
-    `source-locked` while others hold locks on the table; who is not patient tries only once.
+    Without `for_good`, for a source that is read from the WAL, its epoch and the schema stay.
+    Raises `source-locked` while others hold locks on the table; without `patient`, after one try.
     """
     relation: sql.Identifier | None = None
     database.require_own_capture(again=True)
     with database.session() as connection:
         if not capture_present(connection):
             return
-        found = _one(connection, PARTIES, {"names": [], "oid": oid})
-        if found:
-            relation = sql.Identifier(*found[:2])
+        row = _one(connection, PARTIES, {"names": [], "oid": oid})
+        if row:
+            relation = sql.Identifier(*row[:2])
     taken_away = teardown_sql(oid, relation, for_good=for_good)
     name = relation.as_string() if relation else str(oid)
     try:
@@ -151,9 +151,9 @@ def perform(
     detail: str = TRIGGERS_WAIT,
     rehearse: bool = False,
 ) -> None:
-    """Run statements in one transaction, trying again while someone else holds a lock.
+    """Run statements in one transaction, with retries while another session holds a lock.
 
-    A transaction that only rehearses them is rolled back.
+    With `rehearse` the transaction is rolled back.
     """
     with database.setup_connection() as connection:
         for attempt in range(ATTEMPTS if patient else 1):
@@ -191,9 +191,9 @@ def _installed(
     table: SourceTable,
     whole: SourceTable | None,
 ) -> CaptureHealth | None:
-    """Return what is set up, if it records every change of the table.
+    """Return the health of the installed capture, if that records every change of the table.
 
-    A role that may not look at it finds nothing.
+    Return None, too, for a role that may not read it.
     """
     try:
         if not capture_present(connection):
@@ -205,7 +205,7 @@ def _installed(
 
 
 def _is_permitted(connection: Connection[Any], oid: int) -> bool:
-    """Whether capture, where it is set up, has the rights and the function that it needs."""
+    """Return whether capture, where it is set up, has the rights and the function that it needs."""
     try:
         if not capture_present(connection):
             return True

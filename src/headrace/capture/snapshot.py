@@ -14,13 +14,13 @@ class Snapshot:
 
     @staticmethod
     def read(text: str) -> Snapshot:
-        """From PostgreSQL's own text, xmin:xmax:running,running,…"""
+        """Return the snapshot in PostgreSQL's text xmin:xmax:running,running,…"""
         _, xmax, running = text.split(":")
-        return Snapshot(int(xmax), frozenset(int(one) for one in running.split(",") if one))
+        return Snapshot(int(xmax), frozenset(int(xid) for xid in running.split(",") if xid))
 
     @property
     def xmin(self) -> int:
-        """All transactions before it have ended."""
+        """The oldest running transaction, or `xmax`; all transactions before it have ended."""
         return min(self.running, default=self.xmax)
 
     def sees(self, transaction: int) -> bool:
@@ -28,8 +28,11 @@ class Snapshot:
 
 
 def contains(later: str, earlier: str) -> bool:
-    """Whether every transaction that is visible in one snapshot is visible in the other, too."""
-    one, other = Snapshot.read(later), Snapshot.read(earlier)
-    beyond = max(other.xmax - one.xmax, 0)
-    unseen = sum(one.xmax <= transaction < other.xmax for transaction in other.running)
-    return beyond == unseen and not any(map(other.sees, one.running))
+    """Return whether every transaction that is visible in `earlier` is visible in `later`, too."""
+    later_snapshot, earlier_snapshot = Snapshot.read(later), Snapshot.read(earlier)
+    beyond = max(earlier_snapshot.xmax - later_snapshot.xmax, 0)
+    unseen = sum(
+        later_snapshot.xmax <= transaction < earlier_snapshot.xmax
+        for transaction in earlier_snapshot.running
+    )
+    return beyond == unseen and not any(map(earlier_snapshot.sees, later_snapshot.running))

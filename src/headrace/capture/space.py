@@ -12,7 +12,7 @@ from headrace.capture.layout import buffer_name
 from headrace.source.faults import translated
 from headrace.source.introspect import CAPTURE_SCHEMA
 
-# Half way to the limit it is worth a short lock.
+# From half of the limit on, shrinking a buffer is worth a short lock.
 LARGE = sql.SQL("""
 SELECT s.source FROM {schema}.sources s
 WHERE s.source = ANY (%(oids)s::oid[])
@@ -27,7 +27,7 @@ JOIN pg_class b ON b.relnamespace = n.oid AND b.relname = 'buffer_' || s.oid
 
 
 def buffer_sizes(connection: Connection[Any], oids: Iterable[int]) -> dict[int, int]:
-    """Return the bytes that the buffers of sources take up, by oid; without one it is left out."""
+    """Return the bytes that the buffers of sources take up, by oid, for sources that have one."""
     with translated():
         rows = connection.execute(SIZES, [list(oids)]).fetchall()
     # A buffer that was dropped just now is still in pg_class as this query sees it, without a size.
@@ -35,14 +35,14 @@ def buffer_sizes(connection: Connection[Any], oids: Iterable[int]) -> dict[int, 
 
 
 def large_buffers(connection: Connection[Any], oids: Iterable[int]) -> frozenset[int]:
-    """The sources whose buffers take up more than half of what they may, full of rows or not."""
+    """Return the sources whose buffers, with or without rows, take up over half of their limit."""
     return frozenset(oid for (oid,) in connection.execute(LARGE, {"oids": sorted(oids)}))
 
 
 def shrink(connection: Connection[Any], oids: Iterable[int]) -> None:
-    """Give back the space of large buffers that are empty, where nobody is in the way.
+    """Truncate large buffers that are empty and not locked by others, to release their disk space.
 
-    The lock shuts writers out for a moment: with it, what is empty stays empty until the file is
+    The lock blocks writers for a moment, so that an empty buffer stays empty until the file is
     gone.
     """
     with translated():

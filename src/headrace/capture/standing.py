@@ -1,8 +1,8 @@
-"""One cheap question about suspended sources: whether what stopped them may be gone.
+"""A cheap query on suspended sources: whether the cause of a suspension may be gone.
 
-The answer is compared with an earlier one. It changes with the table, its columns, triggers and
-rights, with capture of it, and when somebody else's lock on it comes or goes. Apart from that it
-says how often rows were written, since one of them may be what stopped a source.
+The daemon compares the answer with an earlier one. The answer changes with the table, its columns,
+triggers and rights, with its capture, and when another session's lock on the table comes or goes.
+It has the number of rows written, too, since a row may have caused the suspension.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from headrace.source.introspect import CAPTURE_SCHEMA
 
 @dataclass(frozen=True)
 class Standing:
-    """What decides whether a source can be taken in, as text, and the number of rows written."""
+    """The state that decides whether a source can be taken in, as text, and rows written so far."""
 
     shape: str
     written: int
@@ -63,7 +63,7 @@ LEFT JOIN pg_proc f ON f.pronamespace = n.oid AND f.proname = 'capture_' || o.oi
 
 
 def standing(connection: Connection[Any], oids: Collection[int]) -> dict[int, Standing]:
-    """How sources stand, by oid."""
+    """Return the standing of sources, by oid."""
     with translated():
         rows = connection.execute(STANDING, {"oids": sorted(oids)}).fetchall()
     return {oid: Standing(shape, written) for oid, shape, written in rows}

@@ -1,4 +1,4 @@
-"""Setting capture of a source up, and taking it away, as statements: run here or by a DBA."""
+"""The statements that set up and remove the capture of a source, run here or by a DBA."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ SET definition = EXCLUDED.definition, unlogged = EXCLUDED.unlogged,
 
 @dataclass(frozen=True)
 class CaptureOptions:
-    """How a source is captured.
+    """Options of the capture of a source.
 
-    Beyond `max_buffer_mb` changes are no longer recorded: the source is copied again instead.
-    `unlogged` buffers cost less to write; a crash of the server then costs a copy.
+    Beyond `max_buffer_mb` triggers record no more changes: the source is copied again instead.
+    `unlogged` buffers cost less to write, but after a crash of the server the source is copied.
     """
 
     max_buffer_mb: int = 1024
@@ -48,10 +48,10 @@ class CaptureOptions:
 
 @dataclass(frozen=True)
 class Roles:
-    """Who takes part: `runtime` reads and clears buffers, `owner` owns the source.
+    """The roles of capture: `runtime` reads and clears buffers, `owner` owns the source.
 
-    The owner of a partitioned table needs EXECUTE on our function: a row trigger is cloned to
-    each new partition in the name of whoever creates it, and would otherwise stop them.
+    The owner of a partitioned table needs EXECUTE on our function: PostgreSQL clones a row trigger
+    to each new partition with the rights of the role that creates it, and fails without EXECUTE.
     """
 
     runtime: str
@@ -70,11 +70,11 @@ def setup_sql(
     with_schema: bool = True,
     obsolete: Sequence[str] = (),
 ) -> tuple[sql.Composed, ...]:
-    """The statements that set up capture of a table from nothing or again, for one transaction.
+    """Return the statements that set up capture of a table, for the first time or again.
 
-    They lock the table first: whoever has written to it has ended, so a copy made afterwards
-    has all that an older buffer, dropped here, may have held. `obsolete` names triggers to drop.
-    Raises `unsupported-source` for a table that no buffer can be made for.
+    To be run in one transaction. The lock on the table waits for its writers to end, so a copy made
+    afterwards has all changes of an older buffer, which is dropped. `obsolete` names triggers to
+    drop. Raises `unsupported-source` for a table with too many columns for a buffer.
     """
     if not fits_buffer(table):
         raise UserError(
@@ -99,7 +99,7 @@ def setup_sql(
         _sql("GRANT SELECT, DELETE, TRUNCATE ON {} TO {}", buffer, runtime),
         function_ddl(table, options.max_buffer_bytes),
         _sql("REVOKE ALL ON FUNCTION {}() FROM PUBLIC", function),
-        # It runs in the name of whoever owns the buffer.
+        # The function runs with the rights of the buffer's owner.
         _sql("ALTER FUNCTION {}() OWNER TO CURRENT_USER", function),
         *(for_owner if table.row_triggers else ()),
         *trigger_ddl(table),
@@ -120,7 +120,7 @@ def setup_sql(
 
 
 def limit_sql(table: SourceTable, options: CaptureOptions) -> tuple[sql.Composed, ...]:
-    """The statements that give a captured table another limit."""
+    """Return the statements that give a captured table another limit."""
     return (
         function_ddl(table, options.max_buffer_bytes),
         _sql(
@@ -135,11 +135,11 @@ def limit_sql(table: SourceTable, options: CaptureOptions) -> tuple[sql.Composed
 def persistence_sql(
     table: SourceTable, options: CaptureOptions, *, revive: bool
 ) -> tuple[sql.Composed, ...]:
-    """The statements that make the buffer of a captured table unlogged, or logged.
+    """Return the statements that make the buffer of a captured table unlogged, or logged.
 
-    The first one shuts writers out. From then on a crash would end the transaction: a logged buffer
-    was emptied by none so far, which `revive` notes; and of an unlogged one the note of a crash
-    would go, so the source is copied instead.
+    The first statement blocks writers until the transaction ends, and a crash would roll it back. A
+    logged buffer was not emptied by an earlier crash, which `revive` notes in `alive`. An unlogged
+    buffer that becomes logged loses its sign of an earlier crash, so the source is then copied.
     """
     schema, oid = sql.Identifier(CAPTURE_SCHEMA), table.oid
     alive = _sql("INSERT INTO {}.alive (source) VALUES ({}) ON CONFLICT DO NOTHING", schema, oid)
@@ -171,9 +171,9 @@ def persistence_sql(
 def teardown_sql(
     oid: int, relation: sql.Identifier | None, *, for_good: bool = True
 ) -> tuple[sql.Composed, ...]:
-    """The statements that take capture of a source away; `relation` is None if it was dropped.
+    """Return the statements that remove the capture of a source; no `relation`: it was dropped.
 
-    Unless it is for good, the source's latest epoch stays known.
+    Unless `for_good`, the latest epoch of the source stays announced.
     """
     triggers = ALL_TRIGGERS if relation is not None else ()
     return (
@@ -193,7 +193,7 @@ def teardown_sql(
 
 
 def script(statements: Sequence[sql.Composable]) -> str:
-    """The statements as one transaction for psql."""
+    """Return the statements as one transaction for psql."""
     lines = ["BEGIN", *(statement.as_string() for statement in statements), "COMMIT"]
     return "".join(f"{line};\n" for line in lines)
 

@@ -1,10 +1,11 @@
-"""The DDL of capture by triggers, as data: what is run is what a DBA is shown.
+"""The DDL of capture by triggers, as data: the same DDL is run here and shown to a DBA.
 
-A trigger never fails the user's statement: what it cannot record it notes in `recopy_reasons`,
-which makes the next ingest copy the source again. It never uses NOTIFY, after which PostgreSQL
-refuses PREPARE TRANSACTION. TRUNCATE needs no trigger: it changes `SourceTable.storage`.
+A trigger never fails the user's statement: if it cannot record a change, it leaves a note in
+`recopy_reasons`, which makes the next ingest copy the source again. A trigger never uses NOTIFY,
+after which PostgreSQL refuses PREPARE TRANSACTION. TRUNCATE needs no trigger: it changes
+`SourceTable.storage`.
 
-Statement-level triggers record a statement's rows at once, but whoever applies rows without
+Statement-level triggers record a statement's rows at once, but a session that applies rows without
 statements, such as a subscription, fires none of them. Then a row-level trigger leaves a note.
 """
 
@@ -28,7 +29,7 @@ from headrace.source.introspect import CAPTURE_SCHEMA
 from headrace.source.table import SourceColumn, SourceTable
 from headrace.types import Type
 
-# Enum and domain types are kept out of buffers: a buffer must not stand in the way of DROP TYPE.
+# Buffers have no columns of enum and domain types: a buffer must not block DROP TYPE.
 STATEMENT_TRIGGERS = (
     ("headrace_capture_insert", "INSERT", "NEW TABLE AS headrace_new"),
     ("headrace_capture_update", "UPDATE", "OLD TABLE AS headrace_old NEW TABLE AS headrace_new"),
@@ -73,7 +74,7 @@ BEGIN
     RETURN NULL;
 END
 {quote}""")
-# Where a statement of a client or of another trigger writes a row, its own triggers record it.
+# A row that a statement of a client or of another trigger writes is recorded by statement triggers.
 WATCHING = sql.SQL("""
         IF TG_LEVEL = 'ROW' THEN
             IF current_query() IS NULL AND pg_trigger_depth() = 1 THEN
@@ -94,9 +95,9 @@ ALL_TRIGGERS = (*(name for name, _, _ in STATEMENT_TRIGGERS), ROW_TRIGGER, REPLI
 
 @lru_cache(maxsize=1024)
 def definition(table: SourceTable, *, unlogged: bool) -> str:
-    """A fingerprint of what capture of a table consists of: not its name, limit and roles.
+    """Return a fingerprint of the DDL of a table's capture, without its name, limit and roles.
 
-    Every cut asks for it, and its text takes milliseconds.
+    The result is cached: every cut needs it, and composing the DDL takes milliseconds.
     """
     table = replace(table, schema="", name="")
     parts = [buffer_ddl(table, unlogged=unlogged), function_ddl(table, 0), *trigger_ddl(table)]
@@ -106,7 +107,7 @@ def definition(table: SourceTable, *, unlogged: bool) -> str:
 
 @lru_cache(maxsize=1024)
 def function_mark(table: SourceTable, limit: int) -> str:
-    """Return what `FUNCTION_MARK` gives for the trigger function of a table."""
+    """Return the value of `FUNCTION_MARK` for the trigger function of a table."""
     settings = ("array_nulls=on",) if _has_enum_arrays(table) else ()
     return expected_mark(function_ddl(table, limit), "trigger", settings, is_definer=True)
 
@@ -191,7 +192,7 @@ def trigger_ddl(table: SourceTable) -> tuple[sql.Composed, ...]:
 
 
 def _recording(table: SourceTable, weight: int) -> sql.Composed:
-    """The INSERT into the buffer of the new (+1) or old (−1) images."""
+    """Return the INSERT into the buffer of the new (+1) or old (−1) images."""
     image = "new" if weight > 0 else "old"
     record = sql.SQL(image.upper() if table.row_triggers else "image")
     values = [
@@ -222,11 +223,11 @@ def _stored(column: SourceColumn) -> Type:
 
 
 def _as_buffered(type_: Type, value: sql.Composed) -> sql.Composed:
-    """A column's value as the buffer has it.
+    """Return the expression for a column's value in the buffer.
 
-    The function runs with the rights of the setup role, in a session of whoever writes: it calls
-    nothing, and names no type, that the owner of the table could have made. Not even where the
-    column has got another type since, whose cast to the buffer's INSERT would apply by itself.
+    The trigger function runs with the rights of the setup role, in the session of a writer: it must
+    call no function, and name no type, that the owner of the table could have made. This holds also
+    if the column has got another type since, whose cast the buffer's INSERT would apply by itself.
     """
     if type_.is_of_users:
         return sql.SQL(type_.read).format(column=value)

@@ -1,4 +1,4 @@
-"""What Headrace remembers: records, one seam to keep them, numbered migrations."""
+"""The catalog: records, the protocol that stores them, its two stores, numbered migrations."""
 
 from headrace.catalog.catalog import Catalog, Change, Record, Transaction
 from headrace.catalog.memory import MemoryCatalog

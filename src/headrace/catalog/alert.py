@@ -1,7 +1,7 @@
-"""Alerts: what a person has to look at, sent on one channel of the home database, in one shape.
+"""Alerts for people, sent on one channel of the home database, in one format.
 
-Any role of the database may listen, so a payload names what is concerned and where to look, and
-never quotes a row or a reason that may quote one.
+Any role of the database may listen, so a payload names its subject and where to look, and never
+quotes a row or a reason that may quote one.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from headrace.capture.wal.slot_probe import Level
 from headrace.catalog.catalog import Transaction
 
 ALERTS = "headrace_alert"
-# PostgreSQL takes less than 8000 bytes. JSON in ASCII has as many in every encoding.
+# PostgreSQL takes less than 8000 bytes. JSON in ASCII has as many bytes in every encoding.
 LARGEST = 7999
 
 About = Literal["table", "source", "slot", "database", "disk", "daemon"]
 
-# Every alert there is. A condition is raised, and cleared once when it is over; an event is over
-# when it is sent.
+# Every kind of alert. A condition is raised, and cleared once when it has ended; an event is sent
+# and has no end.
 CONDITIONS: frozenset[tuple[About, str]] = frozenset(
     {
         ("table", "suspended"),
@@ -56,7 +56,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Alert:
-    """One message. `about`, `name` and `code` identify a condition, whatever its level is.
+    """One message. `about`, `name` and `code` identify a condition, at any level.
 
     `reason` goes to the log file only: it may quote rows.
     """
@@ -73,7 +73,7 @@ class Alert:
             raise ValueError(f"there is no alert {self.code!r} about a {self.about}")
 
     def payload(self) -> str:
-        """JSON; a message that is too long is left out."""
+        """Return the alert as JSON, without the message if the payload would be too long."""
         fields = {
             "about": self.about,
             "name": self.name,
@@ -116,7 +116,7 @@ def log(alerts: Iterable[Alert]) -> None:
 def alert_source(
     transaction: Transaction, source: tuple[str, ...], code: str, message: str
 ) -> None:
-    """Send what happened to the capture of a source, if the transaction is committed.
+    """Send an alert about the capture of a source, if the transaction is committed.
 
     `source` are the parts of its name.
     """

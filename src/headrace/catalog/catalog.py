@@ -1,4 +1,4 @@
-"""The seam to what Headrace remembers: one protocol, two stores (PostgreSQL and memory)."""
+"""The protocol of the catalog, which has two stores (PostgreSQL and memory)."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from headrace.errors import Unavailable
 Record: TypeAlias = DatabaseRecord | Relation | Source | StreamTable
 
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
-# The open transaction of a commit in the home database. Whoever gets it neither commits it nor
-# rolls it back; raising does the latter.
+# The open transaction of a commit in the home database. A function that gets it must neither commit
+# it nor roll it back; raising an error rolls it back.
 Transaction: TypeAlias = Connection
 
 
 @dataclass(frozen=True)
 class Change:
-    """What one commit does: first records go, then records are put, then history grows.
+    """The change of one commit: records are removed, then put, then lines added to the history.
 
     A record is put in the place of the one with the same key, and removed by its key alone
     (`id`; for sources and stream tables `relation`). Of two put with one key the later counts.
@@ -53,16 +53,16 @@ class Change:
 
 
 class Catalog(Requests, Protocol):
-    """What Headrace remembers, and the right to change it.
+    """All records and settings of a project, and the right to change them.
 
     A catalog is used by any thread, one call at a time; `apply` must not call it.
     """
 
     def state(self) -> State:
-        """All records and settings of one moment, in one round trip."""
+        """Return all records and settings of one moment, in one round trip."""
 
     def next_epoch(self) -> int:
-        """An epoch number, greater than all before and never given again, used or not."""
+        """Return an epoch number, greater than all before and never returned again, used or not."""
 
     def commit(
         self,
@@ -73,34 +73,34 @@ class Catalog(Requests, Protocol):
     ) -> None:
         """Make the change durable in one transaction, together with what `apply` does in it.
 
-        Another fence than the newest is `lease-lost`. Whatever is raised, nothing was written,
-        with one exception: after `connection-lost` only `state()` shows what became of it.
+        Raise `lease-lost` if `fence` is not the newest. After any error nothing was written, with
+        one exception: after `connection-lost` only `state()` shows whether the change was written.
         """
 
     def lease(
         self, holder: str, wait: float = 0.0, *, serves: bool = False
     ) -> AbstractContextManager[Lease]:
-        """The right to write, for the time of a `with`; `lease-held` if not had in `wait` seconds.
+        """Hold the right to write for a `with`; raise `lease-held` if it is not free in `wait` s.
 
-        One holder at a time among all processes and all threads. A thread that holds it may take
-        it again and gets the same lease. A process that dies gives it up. A holder that `serves`
-        is not waited for: leave it a request.
+        There is one holder at a time among all processes and threads. A thread that holds the lease
+        may take it again and gets the same lease. A process that dies releases it. A holder that
+        `serves` is not waited for: queue a request for it.
         """
 
     def cuts(self, epoch: int) -> tuple[CutRecord, ...]:
-        """For every database cut by then, the cut that the epoch names."""
+        """Return the cut that the epoch names, for every database that had one by then."""
 
     def refreshes(self, table: str | None = None, limit: int | None = 100) -> tuple[Refresh, ...]:
-        """The latest refreshes of a stream table (by relation id) or of all, newest first."""
+        """Return the latest refreshes of a stream table (a relation id) or of all, newest first."""
 
     def efforts(self, table: str, limit: int) -> tuple[tuple[str, Effort], ...]:
-        """The modes and efforts of a table's refreshes that succeeded, newest first.
+        """Return the modes and efforts of a table's refreshes that succeeded, newest first.
 
-        At most so many of each mode.
+        There are at most `limit` of each mode.
         """
 
     def strata_ticks(self) -> tuple[StratumTicks, ...]:
-        """The ticks of daemons so far, of every stratum that was counted, the lowest first."""
+        """Return the ticks of daemons so far, of every stratum with any, the lowest first."""
 
     def count_ticks(self, ticks: Iterable[StratumTicks]) -> None:
         """Add ticks to those counted so far."""
@@ -108,32 +108,32 @@ class Catalog(Requests, Protocol):
     def prune_history(self, tables: Iterable[str], before: datetime, keep: int) -> int:
         """Remove lines that ended before a time, and lines beyond the latest `keep` of a table.
 
-        Of the tables named (by relation id) these stay whatever their age: the latest line, the
-        first of the relation, the latest 64 of each mode that `efforts` returns, the first that a
-        reader lacks, and the latest receipt. Of relations that are no stream tables any more only
-        the time counts. Beyond the latest `keep` cuts of a database the first of every minute
-        stays, and of every day before the time. Return the number of lines of refreshes that were
-        removed.
+        Return the number of lines of refreshes that were removed. Of the tables named (by relation
+        id) these stay whatever their age: the latest line, the first of the relation, the latest
+        64 of each mode that `efforts` returns, the first that a reader lacks, and the latest
+        receipt. Of relations that are no stream tables any more only the time counts. Beyond the
+        latest `keep` cuts of a database the first of every minute stays, and of every day before
+        the time.
         """
 
     def tiers(self) -> tuple[TierInForce, ...]:
-        """The tiers that a daemon has found last, by relation id."""
+        """Return the tiers that a daemon has recorded last, ordered by relation id."""
 
     def note_tiers(self, tiers: Iterable[TierInForce]) -> None:
-        """Keep these tiers in the place of those known so far."""
+        """Record these tiers in the place of those recorded so far."""
 
     def receipts(self, table: str | None = None, limit: int | None = 100) -> tuple[Receipt, ...]:
-        """The latest receipts of a relation or of all, newest first."""
+        """Return the latest receipts of a relation or of all, newest first."""
 
     def set(self, name: str, value: Any) -> None:
-        """Keep a setting; None takes it back to its default."""
+        """Store a setting; None resets it to its default."""
 
     def close(self) -> None:
-        """Give up the lease if held, and the connection."""
+        """Release the lease if it is held, and close the connection."""
 
 
 def lease_held(lease: Lease | None) -> Unavailable:
-    """The error of one who did not get the lease; `lease` is who has it, if known."""
+    """Return the error for a writer without the lease; `lease` is the holder's, if known."""
     serves = lease is not None and lease.serves
     return Unavailable(
         "lease-held",
@@ -147,7 +147,7 @@ def lease_held(lease: Lease | None) -> Unavailable:
 
 
 def lease_lost(fence: int, newest: int) -> Unavailable:
-    """The error of one whose lease was taken over."""
+    """Return the error for a writer whose lease was taken over."""
     return Unavailable(
         "lease-lost",
         "another process took over writing",

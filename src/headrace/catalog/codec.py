@@ -1,7 +1,7 @@
-"""How every record becomes a row and a row a record: one table of fields each.
+"""Codecs between records and rows: one table of fields for each kind of record.
 
 A row is a JSON object with the column names of its table as keys. Both directions are explicit, and
-what JSON cannot carry exactly (a time without zone, a NaN) is refused when it is written.
+values that JSON cannot carry exactly (a time without zone, a NaN) are refused when written.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ Row = dict[str, Any]
 
 
 def to_json(value: Any) -> str:
-    """JSON text; values that JSON has no word for are refused."""
+    """Return a value as JSON text; raise ValueError for NaN and infinities, which JSON lacks."""
     return json.dumps(value, allow_nan=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True)
 class Field:
-    """An attribute, the column of the same name, and the two ways between them."""
+    """An attribute, the column of the same name, and the conversions between them."""
 
     name: str
     encode: Callable[[Any], Any] | None = None
@@ -59,7 +59,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Codec(Generic[R]):
-    """The rows of one table. A record replaces the one with its `key`; None: rows only gather."""
+    """The rows of one table. A record replaces the one with its `key`; None: rows are added."""
 
     record: type[R]
     table: str
@@ -119,7 +119,7 @@ def _decode_stage(row: Row) -> StageRun:
 
 
 def decode_effort(row: Row) -> Effort:
-    """What a refresh took, from the JSON that a line of the history has of it."""
+    """Return the effort of a refresh from the JSON in a line of the history."""
     return Effort(**row)
 
 
@@ -171,14 +171,14 @@ _OUTPUT_COLUMNS = Field(
 _VIEWS = Field(
     "views",
     lambda views: [vars(view) for view in views],
-    lambda value: tuple(ViewRecord(**{**one, "columns": tuple(one["columns"])}) for one in value),
+    lambda value: tuple(ViewRecord(**{**row, "columns": tuple(row["columns"])}) for row in value),
 )
 _NAMES = Field(
     "names",
     lambda names: {relation: vars(named) for relation, named in names.items()},
     lambda value: {
-        relation: InputNames(**{**one, "columns": tuple(one["columns"])})
-        for relation, one in value.items()
+        relation: InputNames(**{**row, "columns": tuple(row["columns"])})
+        for relation, row in value.items()
     },
 )
 _EDGES = Field(
@@ -298,7 +298,7 @@ TIERS = Codec(
     _plain("relation", "tier", "reads_per_minute", "next_tier") + _times("next_at"),
 )
 
-# What `State` is made of, in the order in which rows refer to each other.
+# The records of `State`, in the order in which rows refer to each other.
 STATE: tuple[Codec[Any], ...] = (DATABASES, RELATIONS, SOURCES, STREAM_TABLES)
 STATE_BY_TABLE = {codec.table: codec for codec in STATE}
 CODECS: tuple[Codec[Any], ...] = (*STATE, EPOCHS, REFRESHES, RECEIPTS, REQUESTS, TICKS, TIERS)

@@ -1,4 +1,4 @@
-"""Errors as JSON, so that one can be raised in another process than the one that it befell."""
+"""Errors as JSON, so that a process can raise an error that occurred in another process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BY_NAME = {branch.__name__: branch for branch in BRANCHES}
 
 
 def encode_error(error: HeadraceError) -> dict[str, Any]:
-    """Branch, code, message, detail, hint, and the notes that were added on the way."""
+    """Return branch, code, message, detail and hint of an error, and the notes added to it."""
     return {
         "branch": type(error).__name__,
         "code": error.code,
@@ -23,7 +23,7 @@ def encode_error(error: HeadraceError) -> dict[str, Any]:
 
 
 def decode_error(value: Mapping[str, Any]) -> HeadraceError:
-    """The same error again; one of a version that knows more kinds becomes an internal error."""
+    """Return the error that was encoded; one of a kind unknown here becomes an internal error."""
     branch, code, message = _BY_NAME.get(value["branch"]), value["code"], value["message"]
     if branch is None or code not in branch.codes:
         branch, code, message = InternalError, "invariant", f"{message} [{code}]"

@@ -1,4 +1,4 @@
-"""The catalog in memory: the same promises without a server, for tests of what stands on it."""
+"""The catalog in memory: the same guarantees without a server, for tests."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ L = TypeVar("L", Refresh, Receipt)
 
 @dataclass(frozen=True)
 class _Contents:
-    """What a commit changes: replaced as a whole, or not at all."""
+    """The contents that a commit changes: replaced as a whole, or not at all."""
 
     records: dict[type, dict[Any, Any]] = field(default_factory=dict)
     cuts: tuple[CutRecord, ...] = ()
@@ -134,36 +134,41 @@ class MemoryCatalog(MemoryRequests):
 
     def efforts(self, table: str, limit: int) -> tuple[tuple[str, Effort], ...]:
         left = {"FULL": limit, "DIFFERENTIAL": limit}
-        found: list[tuple[str, Effort]] = []
+        efforts: list[tuple[str, Effort]] = []
         for line in self.refreshes(table, None):
             if line.error is None and line.effort is not None and left.get(line.mode, 0) > 0:
                 left[line.mode] -= 1
-                found.append((line.mode, line.effort))
-        return tuple(found)
+                efforts.append((line.mode, line.effort))
+        return tuple(efforts)
 
     def strata_ticks(self) -> tuple[StratumTicks, ...]:
         with self._use():
-            return tuple(sorted(self._ticks.values(), key=lambda one: one.stratum))
+            return tuple(sorted(self._ticks.values(), key=lambda ticks: ticks.stratum))
 
     def count_ticks(self, ticks: Iterable[StratumTicks]) -> None:
         with self._use():
-            for one in ticks:
-                known = self._ticks.get(one.stratum, StratumTicks(one.stratum))
-                self._ticks[one.stratum] = known.then(one)
+            for stratum_ticks in ticks:
+                counted = self._ticks.get(
+                    stratum_ticks.stratum, StratumTicks(stratum_ticks.stratum)
+                )
+                self._ticks[stratum_ticks.stratum] = counted.then(stratum_ticks)
 
     def prune_history(self, tables: Iterable[str], before: datetime, keep: int) -> int:
         state = self.state()
-        known = {table.relation for table in state.stream_tables}
+        table_ids = {table.relation for table in state.stream_tables}
         efforts = {
-            table: {id(one) for _, one in self.efforts(table, EFFORTS_KEPT)} for table in known
+            table: {id(effort) for _, effort in self.efforts(table, EFFORTS_KEPT)}
+            for table in table_ids
         }
         with self._use():
             refreshes, receipts = self._contents.refreshes, self._contents.receipts
-            kept_refreshes = {line.id for line in refreshes if line.table in known}
+            kept_refreshes = {line.id for line in refreshes if line.table in table_ids}
             kept_receipts = {
-                line.id for line in receipts if line.table in known or line.verified_at >= before
+                line.id
+                for line in receipts
+                if line.table in table_ids or line.verified_at >= before
             }
-            for table in set(tables) & known:
+            for table in set(tables) & table_ids:
                 stays = _lacked(refreshes, state, table) | _first(refreshes, table)
                 for place, line in enumerate(_latest(refreshes, table, None)):
                     needed = place == 0 or id(line.effort) in efforts[table] or line.id in stays
@@ -176,7 +181,7 @@ class MemoryCatalog(MemoryRequests):
                 line
                 for line in refreshes
                 if line.id in kept_refreshes
-                or (line.table not in known and line.finished_at >= before)
+                or (line.table not in table_ids and line.finished_at >= before)
             )
             self._contents = replace(
                 self._contents,
@@ -192,7 +197,7 @@ class MemoryCatalog(MemoryRequests):
 
     def note_tiers(self, tiers: Iterable[TierInForce]) -> None:
         with self._use():
-            self._tiers = tuple(sorted(tiers, key=lambda one: one.relation))
+            self._tiers = tuple(sorted(tiers, key=lambda tier: tier.relation))
 
     def receipts(self, table: str | None = None, limit: int | None = 100) -> tuple[Receipt, ...]:
         with self._use():
@@ -224,7 +229,7 @@ class _NoTransaction:
 
 
 def _stored(codec: Codec[R], record: R) -> R:
-    """The record as it would come back from a row."""
+    """Return the record as it would come back from a row."""
     return codec.decode(json.loads(to_json(codec.encode(record))))
 
 
@@ -241,39 +246,39 @@ def _appended(codec: Codec[L], lines: tuple[L, ...], new: tuple[L, ...]) -> tupl
 
 
 def _latest(lines: tuple[L, ...], table: str | None, limit: int | None) -> tuple[L, ...]:
-    found = [line for line in reversed(lines) if table is None or line.table == table]
-    return tuple(found if limit is None else found[:limit])
+    matching_lines = [line for line in reversed(lines) if table is None or line.table == table]
+    return tuple(matching_lines if limit is None else matching_lines[:limit])
 
 
 def _lacked(lines: tuple[Refresh, ...], state: State, table: str) -> set[int | None]:
-    """For each reader that has not taken in all of a table, the first lines that it lacks."""
+    """Return the first lines that each reader lacks which has not taken in all of a table."""
     origin = state.origin(table)
     assert isinstance(origin, StreamTable)
-    found: set[int | None] = set()
+    line_ids: set[int | None] = set()
     for reader in state.readers(table):
         after = origin.epoch if reader.epoch == 0 else taken_in(reader, table)
         if after < origin.epoch:
             own = [line for line in lines if line.table == table and table in line.versions]
             later = [line for line in own if line.epoch > after]
-            shown = [line for line in later if line.rows_inserted + line.rows_deleted]
-            found |= {line.id for line in (*later[:1], *shown[:1])}
-    return found
+            lines_with_rows = [line for line in later if line.rows_inserted + line.rows_deleted]
+            line_ids |= {line.id for line in (*later[:1], *lines_with_rows[:1])}
+    return line_ids
 
 
 def _first(lines: tuple[Refresh, ...], table: str) -> set[int | None]:
-    """The line of the refresh that built the relation of a table."""
+    """Return the line of the refresh that built the relation of a table."""
     own = (line for line in lines if line.table == table and table in line.versions)
     return {line.id for line in itertools.islice(own, 1)}
 
 
 def _kept_cuts(cuts: Iterable[CutRecord], before: datetime, keep: int) -> Iterator[CutRecord]:
-    """The latest `keep` of every database, and of the others the first of a minute or day."""
+    """Yield the latest `keep` of every database, and of the others the first of a minute or day."""
     by_database: dict[int, list[CutRecord]] = {}
     for cut in sorted(cuts, key=lambda cut: cut.epoch):
         by_database.setdefault(cut.database, []).append(cut)
-    for ours in by_database.values():
-        yield from ours[:1]
-        for place, (previous, cut) in enumerate(itertools.pairwise(ours), 1):
-            is_late = place >= len(ours) - keep
+    for database_cuts in by_database.values():
+        yield from database_cuts[:1]
+        for place, (previous, cut) in enumerate(itertools.pairwise(database_cuts), 1):
+            is_late = place >= len(database_cuts) - keep
             if is_late or not in_one_span(previous.cut_at, cut.cut_at, before):
                 yield cut

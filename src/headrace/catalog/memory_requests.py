@@ -1,4 +1,4 @@
-"""Requests in memory: the same promises without a server."""
+"""Requests in memory: the same guarantees without a server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headrace.catalog.requests import request_lost
 
 
 class MemoryRequests:
-    """Implements `Requests`; what has the lease is in the catalog that this is a part of."""
+    """Implements `Requests` for a catalog in memory, which holds the lease."""
 
     _lease: Lease | None
     _fence: int
@@ -50,58 +50,62 @@ class MemoryRequests:
         with self._use():
             if fence != self._fence:
                 raise lease_lost(fence, self._fence)
-            for one in self._in(RequestState.QUEUED):
+            for request in self._in(RequestState.QUEUED):
                 now = datetime.now(UTC)
-                self._put(one, state=RequestState.RUNNING, started_at=now, fence=fence)
-                return self._requests[one.id]
+                self._put(request, state=RequestState.RUNNING, started_at=now, fence=fence)
+                return self._requests[request.id]
             return None
 
     def give_back(self, request: int) -> None:
         with self._use():
-            for one in self._in(RequestState.RUNNING, request):
-                self._put(one, state=RequestState.QUEUED, started_at=None, fence=None)
+            for running_request in self._in(RequestState.RUNNING, request):
+                self._put(running_request, state=RequestState.QUEUED, started_at=None, fence=None)
 
     def report(self, request: int, progress: Mapping[str, Any]) -> None:
         with self._use():
-            for one in self._in(RequestState.RUNNING, request):
-                self._put(one, progress=_stored(dict(progress)))
+            for running_request in self._in(RequestState.RUNNING, request):
+                self._put(running_request, progress=_stored(dict(progress)))
 
     def finish(self, request: int, *, result: Any = None, error: Any = None) -> None:
         with self._use():
-            for one in self._in(RequestState.RUNNING, request):
-                stopped = RequestState.CANCELLED if one.cancel else RequestState.FAILED
+            for running_request in self._in(RequestState.RUNNING, request):
+                stopped = RequestState.CANCELLED if running_request.cancel else RequestState.FAILED
                 if error is None:
-                    self._end(one, RequestState.DONE, result=_stored(result))
+                    self._end(running_request, RequestState.DONE, result=_stored(result))
                 else:
-                    self._end(one, stopped, error=_stored(error))
+                    self._end(running_request, stopped, error=_stored(error))
 
     def withdraw_request(self, request: int) -> bool:
         with self._use():
             waiting = self._in(RequestState.QUEUED, request)
-            for one in waiting:
-                self._end(one, RequestState.CANCELLED, cancel=True)
+            for queued_request in waiting:
+                self._end(queued_request, RequestState.CANCELLED, cancel=True)
             return bool(waiting)
 
     def cancel_request(self, request: int) -> None:
         with self._use():
             if not self.withdraw_request(request):
-                for one in self._in(RequestState.RUNNING, request):
-                    self._put(one, cancel=True)
+                for running_request in self._in(RequestState.RUNNING, request):
+                    self._put(running_request, cancel=True)
 
     def cancelled(self) -> frozenset[int]:
         with self._use():
-            return frozenset(one.id for one in self._in(RequestState.RUNNING) if one.cancel)
+            return frozenset(
+                request.id for request in self._in(RequestState.RUNNING) if request.cancel
+            )
 
     def lose_requests(self, fence: int) -> None:
         with self._use():
-            for one in self._in(RequestState.RUNNING):
-                if one.fence is not None and one.fence < fence:
-                    self._end(one, RequestState.FAILED, error=encode_error(request_lost()))
+            for request in self._in(RequestState.RUNNING):
+                if request.fence is not None and request.fence < fence:
+                    self._end(request, RequestState.FAILED, error=encode_error(request_lost()))
 
     def _in(self, state: RequestState, request: int | None = None) -> list[Request]:
-        """All requests in a state, or this one if it is."""
-        found = self._requests.values()
-        return [one for one in found if one.state is state and request in (None, one.id)]
+        """Return all requests in a state, or only the one with the number `request` if it is."""
+        records = self._requests.values()
+        return [
+            record for record in records if record.state is state and request in (None, record.id)
+        ]
 
     def _put(self, request: Request, **changes: Any) -> None:
         self._requests[request.id] = replace(request, **changes)
@@ -111,5 +115,5 @@ class MemoryRequests:
 
 
 def _stored(value: Any) -> Any:
-    """The value as it would come back from JSON."""
+    """Return the value as it would come back from JSON."""
     return json.loads(to_json(value))

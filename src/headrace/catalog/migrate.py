@@ -1,4 +1,4 @@
-"""The catalog's tables, brought to what this version of Headrace expects."""
+"""Migrations of the catalog's tables to the version that this Headrace expects."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ MIGRATIONS = (
     "0024_receipt_definitions",
 )
 
-# Who starts at the same time as others waits for them, longer than sessions wait for a table.
+# A process that starts while others migrate waits for them longer than sessions wait for a table.
 _PATIENCE = "SET LOCAL lock_timeout = '60s'"
 
 
 def migrate(connection: Connection) -> None:
-    """Apply what is missing, each migration in a transaction of its own.
+    """Apply the missing migrations, each in a transaction of its own.
 
-    Any number of processes may do it at once. `untrusted-object` if others made something in its
-    schema, `migration-newer` if the catalog is ahead of this version; a catalog that is up to date
-    is only read. The connection is in autocommit mode.
+    Any number of processes may migrate at once; a catalog that is up to date is only read. Raise
+    `untrusted-object` if others made something in its schema, `migration-newer` if the catalog is
+    ahead of this version. The connection is in autocommit mode.
     """
     require_own_schema(connection, "headrace")
     done = _applied(connection)
@@ -69,7 +69,7 @@ def require_catalog(connection: Connection) -> None:
 
 
 def _step(connection: Connection) -> int:
-    """Apply the next migration, if still missing once the lock is ours; how many there are now."""
+    """Apply the next migration, if still missing once locked; return how many are applied now."""
     with connection.transaction():
         connection.execute(_PATIENCE)
         # Any role can take an advisory lock, so it is used only as long as there is no table.
@@ -91,7 +91,7 @@ def _step(connection: Connection) -> int:
 
 
 def _bootstrap(connection: Connection) -> None:
-    """The schema, unless a DBA made it for us, and the table of migrations."""
+    """Create the schema, unless a DBA has created it, and the table of migrations."""
     # IF NOT EXISTS would ask for the right to create schemas even where there is nothing to do.
     if not _exists(connection, "SELECT FROM pg_namespace WHERE nspname = 'headrace'"):
         try:
@@ -123,7 +123,7 @@ def _has_table(connection: Connection) -> bool:
 
 
 def _applied(connection: Connection) -> int:
-    """How many migrations the catalog has; 0 if there is no catalog yet."""
+    """Return how many migrations the catalog has; 0 if there is no catalog yet."""
     if not _has_table(connection):
         return 0
     row = connection.execute("SELECT coalesce(max(number), 0) FROM headrace.migrations").fetchone()

@@ -56,7 +56,7 @@ class PostgresCatalog(PostgresRequests):
 
     @staticmethod
     def open(connect: Callable[[], Connection], *, create: bool = True) -> PostgresCatalog:
-        """The catalog there, brought up to date first; one that is missing is made, or refused."""
+        """Return the catalog, migrated first; create a missing one, or raise `no-project`."""
         catalog = PostgresCatalog(connect)
         try:
             with catalog._session.use() as connection:
@@ -73,7 +73,7 @@ class PostgresCatalog(PostgresRequests):
             lines = connection.execute(statements.select_state()).fetchall()
             settings: dict[str, Any] = {}
             records: dict[str, list[Any]] = {codec.table: [] for codec in STATE}
-            known: dict[tuple[Any, ...], Any] = {}
+            records_by_line: dict[tuple[Any, ...], Any] = {}
             for line in lines:
                 table, text = line
                 if table == "settings":
@@ -82,9 +82,9 @@ class PostgresCatalog(PostgresRequests):
                 record = self._known.get(line)
                 if record is None:
                     record = STATE_BY_TABLE[table].decode(json.loads(text))
-                known[line] = record
+                records_by_line[line] = record
                 records[table].append(record)
-            self._known = known
+            self._known = records_by_line
         return State.of(
             records["databases"],
             records["relations"],
@@ -105,12 +105,12 @@ class PostgresCatalog(PostgresRequests):
     ) -> None:
         prepared = tuple(statements.of_change(change))
         with self._session.use() as connection, connection.transaction():
-            found = connection.execute(statements.FENCE).fetchone()
-            assert found is not None
-            newest, stopped, attached = found
+            row = connection.execute(statements.FENCE).fetchone()
+            assert row is not None
+            newest, stopped, attached = row
             if newest != fence:
                 raise lease_lost(fence, newest)
-            conditions = [Condition.of(*one) for one in stopped or ()]
+            conditions = [Condition.of(*fields) for fields in stopped or ()]
             aliases = {int(number): alias for number, alias in (attached or {}).items()}
             alerts = status_alerts(conditions, aliases, change)
             # COPY is not possible in a pipeline, so it ends before `apply`.
@@ -142,7 +142,7 @@ class PostgresCatalog(PostgresRequests):
         return self._select(TICKS, statements.BY_STRATUM)
 
     def count_ticks(self, ticks: Iterable[StratumTicks]) -> None:
-        rows = to_json([TICKS.encode(one) for one in ticks])
+        rows = to_json([TICKS.encode(stratum_ticks) for stratum_ticks in ticks])
         with self._session.use() as connection:
             connection.execute(statements.COUNT_TICKS, (rows,))
 
@@ -154,7 +154,7 @@ class PostgresCatalog(PostgresRequests):
         return self._select(TIERS, statements.BY_RELATION)
 
     def note_tiers(self, tiers: Iterable[TierInForce]) -> None:
-        rows = to_json([TIERS.encode(one) for one in tiers])
+        rows = to_json([TIERS.encode(tier) for tier in tiers])
         with self._session.use() as connection, connection.transaction():
             connection.execute(statements.FORGET_TIERS)
             connection.execute(statements.NOTE_TIERS, (rows,))

@@ -1,4 +1,4 @@
-"""Requests in PostgreSQL: every change of one is a single statement that checks where it stands."""
+"""Requests in PostgreSQL: every change of a request is one statement that checks its state."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _REQUEST = sql.SQL(
     ") SELECT id, pg_notify(%s, id::text) FROM added"
 )
 
-# It locks nothing while there is nothing to take. A fence that is raised at the same moment does
-# no harm: the request then has a fence that is not the newest, and counts as lost.
+# The statement locks nothing while no request is queued. If the fence is raised at the same moment,
+# the request has a fence that is not the newest, and counts as lost.
 _NEXT = sql.SQL(
     "WITH taken AS ("
     "UPDATE headrace.requests SET state = 'running', started_at = clock_timestamp(), fence = %s"

@@ -1,7 +1,7 @@
-"""Which lines of the refresh history, receipts and cuts go, as statements of the catalog.
+"""Pruning of the refresh history, receipts and cuts, as statements of the catalog.
 
-Each table is looked at through the index on its lines, so pruning costs what goes, and not what
-stays.
+Each table is read through the index on its lines, so the cost of pruning depends on the lines that
+go, not on those that stay.
 """
 
 from __future__ import annotations
@@ -12,15 +12,14 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-# The choice between incremental and full rests on so many lines of each mode.
+# The choice between incremental and full is made from this many lines of each mode.
 EFFORTS_KEPT = 64
 _MINUTE, _DAY = timedelta(minutes=1), timedelta(days=1)
 _NOON = datetime(2000, 1, 1, 12, tzinfo=UTC)
 
-# Lines that stay: those that costs are estimated from; the first line of the relation, since that
-# says from which epoch on the table was there, with rows or without; and for every reader that has
-# not taken in all of the table, the first line that it lacks, since that says for how long it has
-# been late.
+# Lines that stay: those that costs are estimated from; the first line of the relation, which shows
+# from which epoch on the table existed, with rows or without; and for every reader that has not
+# taken in all of the table, the first line that it lacks, which shows how long the reader is late.
 _REFRESHES = """
 DELETE FROM headrace.refreshes AS line
 USING (
@@ -95,7 +94,7 @@ WHERE line."table" = pruned.relation AND line.id <> pruned.latest
     AND (line.id <= pruned.beyond OR line.verified_at < %(before)s)
 """
 
-# Relations that have lines, found by one look into the index for each of them.
+# Relations that have lines, found by one index probe for each of them.
 _GONE = sql.SQL("""
 WITH RECURSIVE named (relation) AS (
     SELECT min("table") FROM {lines}
@@ -114,7 +113,7 @@ _GONE_REFRESHES, _GONE_RECEIPTS = (
     for table, time in (("refreshes", "finished_at"), ("receipts", "verified_at"))
 )
 
-# Cuts show since when a table lacks something; of many of them, the first of every minute does.
+# Cuts show since when a table lacks changes; for old cuts the first of every minute suffices.
 _CUTS = """
 DELETE FROM headrace.epochs AS cut
 USING (
@@ -137,7 +136,7 @@ WHERE cut.database = pruned.id AND cut.epoch <= pruned.beyond AND EXISTS (
 
 
 def in_one_span(earlier: datetime, cut_at: datetime, before: datetime) -> bool:
-    """Whether two cuts fall into one minute, or one day if the later is from before a time."""
+    """Return whether two cuts are of one minute, or of one day if the later is before a time."""
     stride = _DAY if cut_at < before else _MINUTE
     return (earlier - _NOON) // stride == (cut_at - _NOON) // stride
 
@@ -145,12 +144,12 @@ def in_one_span(earlier: datetime, cut_at: datetime, before: datetime) -> bool:
 def prune(
     connection: psycopg.Connection[Any], tables: list[str], before: datetime, keep: int
 ) -> int:
-    """Remove lines that are too old or too many, and return how many of refreshes that were."""
-    given = {"tables": tables, "before": before, "keep": keep, "efforts": EFFORTS_KEPT}
+    """Remove lines that are too old or too many; return how many of refreshes were removed."""
+    parameters = {"tables": tables, "before": before, "keep": keep, "efforts": EFFORTS_KEPT}
     spans = {"day": _DAY, "minute": _MINUTE, "noon": _NOON}
     with connection.transaction():
-        pruned = connection.execute(_REFRESHES, given).rowcount
-        connection.execute(_RECEIPTS, given)
-        connection.execute(_CUTS, given | spans)
-        connection.execute(_GONE_RECEIPTS, given)
-        return pruned + connection.execute(_GONE_REFRESHES, given).rowcount
+        pruned = connection.execute(_REFRESHES, parameters).rowcount
+        connection.execute(_RECEIPTS, parameters)
+        connection.execute(_CUTS, parameters | spans)
+        connection.execute(_GONE_RECEIPTS, parameters)
+        return pruned + connection.execute(_GONE_REFRESHES, parameters).rowcount

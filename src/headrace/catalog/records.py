@@ -1,4 +1,4 @@
-"""What the catalog remembers, as frozen records: one class a table of schema `headrace`.
+"""The records of the catalog, frozen: one class for each table of schema `headrace`.
 
 Records are shared between states and threads: nothing inside them is changed, mappings included.
 """
@@ -18,7 +18,7 @@ from headrace.types import Collation, Type
 
 
 class Status(StrEnum):
-    """Where a source or a stream table stands; all but ACTIVE come with a reason."""
+    """The status of a source or a stream table; all but ACTIVE come with a reason."""
 
     INITIALIZING = "INITIALIZING"
     ACTIVE = "ACTIVE"
@@ -27,7 +27,7 @@ class Status(StrEnum):
 
 
 class CaptureMode(StrEnum):
-    """How changes of a source are captured; TRANSITIONING is on the way from triggers to WAL."""
+    """The capture mode of a source; TRANSITIONING is on the way from triggers to the WAL."""
 
     TRIGGER = "TRIGGER"
     TRANSITIONING = "TRANSITIONING"
@@ -45,13 +45,13 @@ class DatabaseRecord:
     """A source database and its latest cut: the clock that an epoch names.
 
     `snapshot` is the cut's pg_snapshot text, None before the first cut. System identifier and
-    timeline are compared at every cut: another server, or this one rewound, is not continued.
+    timeline are compared at every cut: no cut is taken of another server, or of a rewound one.
     An attached database has an `address` (and a `setup_address` where another role sets capture
-    up): a connection string without a password, or a reference to one. `oid` is its own in its
-    server. Where refreshes wait for workers, it is entitled to `quota` of them, or to what its
-    `share` is of those that others' quotas leave, and a higher `priority` comes first. `following`
-    is there while changes are read from its log. While a daemon fails to take in its changes,
-    `failing_since` says since when, and `failure` why.
+    up): a connection string without a password, or a reference to one. `oid` is that of the
+    database in its server. Where refreshes wait for workers, a database is entitled to `quota` of
+    them, or to its `share` of those that the quotas of others leave, and a higher `priority` comes
+    first. `following` is set while changes are read from the WAL. While a daemon fails to take in
+    its changes, `failing_since` says since when, and `failure` why.
     """
 
     id: int
@@ -109,9 +109,9 @@ class Relation:
 class Source:
     """A captured table: `relation` is its log, `storage` and `columns` as of the last cut.
 
-    `followed` is there unless its changes come from triggers; `mode_reason` says why they do not
-    come from the log of the server although that is requested. `shrunk_at` is the first epoch in
-    which it lost rows although it was declared append-only.
+    `followed` is set unless its changes come from triggers; `mode_reason` says why they do not come
+    from the WAL although that is requested. `shrunk_at` is the first epoch in which it lost rows
+    although it was declared append-only.
     """
 
     relation: str
@@ -152,7 +152,7 @@ class ViewRecord:
 
 @dataclass(frozen=True)
 class InputNames:
-    """What a query saw of an input when it was bound: its name then, and its columns' names."""
+    """The names of an input and of its columns when a query was bound to it."""
 
     schema: str
     name: str
@@ -164,14 +164,14 @@ class StreamTable:
     """A named query whose result is maintained.
 
     `inputs` are relation ids; `frontier` gives for each the epoch taken in, 0 for one that was
-    rebuilt since: then the table has to be rebuilt, too. `names` says what the query
-    and its `views` see of each input, whatever that is called and has by now.
+    rebuilt since: then the table has to be rebuilt, too. `names` gives the names by which the query
+    and its `views` refer to each input, even if the input was renamed or altered since.
     `epoch` is the published one (0 before the first), `as_of` the time of the cut behind it.
     `key` names the output columns that are unique together, empty if the result is a bag without
-    a key. `held` says that it was suspended by hand, so that only `resume` lets it go on, and
+    a key. `held` says that it was suspended by hand, so that only `resume` ends the suspension, and
     `awaits_rebuild` that the next refresh rebuilds it, because a column has a wider type, or fills
-    it, because it was created without rows. Until then `inputs` has no sources: which tables its
-    query reads is looked up when it is filled.
+    it, because it was created without rows. A table created without rows has no sources in
+    `inputs` until then: the tables that its query reads are looked up when it is filled.
     `edges` gives for each relation that it reads the operators that make it non-monotone in that,
     none if it is monotone; it is empty for a table that was made before edges were kept.
     `failures` counts refreshes that failed in a row; `own_scans` those scans of the served table
@@ -208,7 +208,7 @@ class StreamTable:
     creator: str | None = None
 
     def suspended(self, reason: str, *, awaits_rebuild: bool = False) -> StreamTable:
-        """The table as it is after it was suspended, with the reason."""
+        """Return the table as it is after it was suspended, with the reason."""
         status, awaits = Status.SUSPENDED, awaits_rebuild or self.is_uninitialized
         return replace(self, status=status, reason=reason, awaits_rebuild=awaits)
 
@@ -227,12 +227,12 @@ class StreamTable:
 
 
 def taken_in(table: StreamTable, relation: str) -> int:
-    """The epoch of an input up to which a table has taken it in; a missing frontier is a bug."""
+    """Return the epoch up to which a table has taken in an input; a missing frontier is a bug."""
     return 0 if table.epoch == 0 else table.frontier[relation]
 
 
 def is_stale(table: StreamTable) -> bool:
-    """Whether the table has to be rebuilt, because an input of it was, or was never filled."""
+    """Return whether the table has to be rebuilt: an input of it was, or it was never filled."""
     if table.epoch == 0:
         return table.is_uninitialized
     return any(taken_in(table, name) == 0 for name in table.inputs)
@@ -240,10 +240,10 @@ def is_stale(table: StreamTable) -> bool:
 
 @dataclass(frozen=True)
 class Access:
-    """How a stage got at an input of which not all rows matter: `kept` of `rows`, by `keys` keys.
+    """The access path of a stage to an input of which it read `kept` of `rows`, by `keys` keys.
 
-    `way` is probe (PostgreSQL's index on a source), index (one that we keep beside the files), scan
-    (of the key's column in the files), or pruned (the same, where row groups were left out).
+    `way` is probe (PostgreSQL's index on a source), index (an index of ours beside the files), scan
+    (of the key's column in the files), or pruned (a scan that left row groups out).
     """
 
     relation: str
@@ -256,9 +256,9 @@ class Access:
 
 @dataclass(frozen=True)
 class StageRun:
-    """What one stage of a refresh did: which way, why that way, and what it read and wrote.
+    """The run of one stage of a refresh: its mode, the reason, and the rows it read and wrote.
 
-    Rows are those of the inputs' logs and changes, as they are stored; of inputs in `accesses`
+    Rows are those of the inputs' logs and changes, as they are stored; for inputs in `accesses`
     those that were kept. `iterations` are the rounds of a stage that is a loop, else None.
     """
 
@@ -274,12 +274,12 @@ class StageRun:
 
 @dataclass(frozen=True)
 class Effort:
-    """What a refresh had before it, what it was expected to take either way, and what it took.
+    """The input of a refresh, its estimated costs (incremental and full), and its actual cost.
 
     `changed` gives for each changed input the rows that came in, `stored` how many rows the logs
-    of all inputs have. `seconds` are those of computing: the cut and publishing take the same
-    either way. `incremental` and `full` are what was expected, None where nothing was. While Spark
-    is not `warm` everything takes longer. `first` is the refresh that makes the table.
+    of all inputs have. `seconds` are those of computing, without the cut and publishing, which take
+    the same in both modes. `incremental` and `full` are the estimates, None where there was none.
+    While Spark is not `warm` everything takes longer. `first` is the refresh that builds the table.
     """
 
     changed: Mapping[str, int]
@@ -301,13 +301,13 @@ class Refresh:
     """One line of the refresh history; `id` is given by the catalog.
 
     `table` is the relation id of the stream table, so a table dropped and made again under its old
-    name does not inherit a history. `mode` is what was done (FULL, DIFFERENTIAL, SKIPPED),
-    `reason` why; `phases` are seconds by name in order; `versions` the Delta version of every
-    relation written; `stages` what was done in each of them. `iterations` are the rounds in which
-    the tables that read each other came to their fixed point, None for a table that is in no such
-    component. `strata_skipped` counts the strata in which nothing had to be looked at. `group` has
-    the relations of all stream tables that were refreshed as one, none if it was alone. `effort` is
-    None where no stage had to run, and in lines from before it was kept.
+    name does not inherit a history. `mode` is FULL, DIFFERENTIAL or SKIPPED, and `reason` the
+    reason for it; `phases` are seconds by name in order; `versions` the Delta version of every
+    relation written; `stages` the runs of the stages. `iterations` are the rounds in which the
+    tables of a cycle came to their fixed point, None for a table in no cycle. `strata_skipped`
+    counts the strata that the refresh did not have to check. `group` has the relations of all
+    stream tables that were refreshed as one, none if it was alone. `effort` is None where no stage
+    had to run, and in lines of versions that did not record it.
     """
 
     table: str
@@ -332,9 +332,9 @@ class Refresh:
 
 @dataclass(frozen=True)
 class StratumTicks:
-    """In how many ticks of a daemon tables of a stratum were refreshed, and how many skipped it.
+    """The number of ticks of a daemon that refreshed tables of a stratum, or skipped the stratum.
 
-    `skipped_last` says whether the latest tick did, which ended at `last_tick_at`.
+    `skipped_last` says whether the latest tick skipped it; that tick ended at `last_tick_at`.
     """
 
     stratum: int
@@ -344,7 +344,7 @@ class StratumTicks:
     last_tick_at: datetime | None = None
 
     def then(self, later: StratumTicks) -> StratumTicks:
-        """The ticks with those that came later."""
+        """Return the sum of these ticks and of those that came later."""
         return replace(
             later,
             refreshed=self.refreshed + later.refreshed,
@@ -356,7 +356,7 @@ class StratumTicks:
 class TierInForce:
     """The tier that a daemon gives to a table whose tier depends on reads, and reads by others.
 
-    At `next_at` it comes to `next_tier` if nobody reads it until then; None if it stays.
+    At `next_at` the table gets `next_tier` if nobody reads it until then; None if its tier stays.
     """
 
     relation: str
@@ -368,7 +368,7 @@ class TierInForce:
 
 @dataclass(frozen=True)
 class Receipt:
-    """The kept result of a verify: what was compared at which epochs, and how it came out.
+    """The recorded result of a verify: the rows compared, the epochs, and the differences.
 
     `table` is the relation id of the stream table or source; `id` is given by the catalog. `oracle`
     gave the answer that the table was compared with: spark or postgres. `covered` says which rows
@@ -408,9 +408,9 @@ class Lease:
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """How long ago the daemon was heard, and for how long its loop had been in one round then.
+    """The age of a daemon's heartbeat, and for how long its loop was in one round at that time.
 
-    `busy` says what the loop waits for or does that may take long, None if nothing of that kind.
+    `busy` names work of the loop, or work that it waits for, which may take long; None for none.
     """
 
     age: timedelta
@@ -428,11 +428,11 @@ class RequestState(StrEnum):
 
 @dataclass(frozen=True)
 class Request:
-    """A command left for the holder of the lease, and what came of it.
+    """A command queued for the holder of the lease, its progress and its result.
 
-    `progress` has what is being done, how much of it, and of how much; `cancel` says that it shall
-    stop; `fence` is the number of the lease under which it was begun. `error` is a HeadraceError in
-    JSON.
+    `progress` has the activity under way, the amount done, and the total; `cancel` requests that it
+    stops; `fence` is the number of the lease under which it was begun. `error` is a HeadraceError
+    in JSON.
     """
 
     id: int

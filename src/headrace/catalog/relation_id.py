@@ -9,5 +9,5 @@ _BYTES = 10  # 80 random bits are sixteen base32 digits without padding
 
 
 def new_relation_id() -> str:
-    """A name no other relation has: `r` and 16 of [a-z2-7], safe as folder, file and view name."""
+    """Return a new name: `r` and 16 of [a-z2-7], safe as name of a folder, file or view."""
     return "r" + base64.b32encode(secrets.token_bytes(_BYTES)).decode().lower()

@@ -1,8 +1,8 @@
-"""The seam for commands that are left for the holder of the lease.
+"""The protocol of requests: commands that are queued for the holder of the lease.
 
 queued → running → done | failed | cancelled, or queued → cancelled; an end is never left again.
-Whoever comes second changes nothing: a request that was given up as lost stays so, whatever the
-one who ran it says later.
+The first end counts: a request that was ended as lost stays so, whatever its performer reports
+later.
 """
 
 from __future__ import annotations
@@ -18,50 +18,50 @@ CHANNEL = "headrace_requests"
 
 
 class Requests(Protocol):
-    """Requests and what becomes of them; one that ended a week ago may be forgotten."""
+    """Requests and their results; requests that ended more than a week ago may be deleted."""
 
     def serving(self) -> Lease | None:
-        """The lease of whoever takes requests now, None if nobody alive does."""
+        """Return the lease of the daemon that takes requests now, None if no daemon is alive."""
 
     def heartbeat(self) -> Heartbeat | None:
-        """The heartbeat of the daemon with the newest lease, None before its first."""
+        """Return the heartbeat of the daemon with the newest lease, None before its first."""
 
     def request(self, command: dict[str, Any], requested_by: str) -> int:
-        """Leave a command for the holder of the lease; its id."""
+        """Queue a command for the holder of the lease; return the id of the request."""
 
     def request_state(self, request: int) -> Request | None:
-        """What became of a request so far."""
+        """Return a request in its present state, None if there is none with this id."""
 
     def next_request(self, fence: int) -> Request | None:
-        """Take the request that has waited longest; it is running from now on.
+        """Take the request that has waited longest, and record that it is running.
 
-        Another fence than the newest is `lease-lost`.
+        Raise `lease-lost` if `fence` is not the newest.
         """
 
     def give_back(self, request: int) -> None:
-        """Let a request that was taken wait again, as nothing was done for it."""
+        """Put a request that was taken back into the queue, as nothing was done for it."""
 
     def report(self, request: int, progress: Mapping[str, Any]) -> None:
-        """Record how far a running request is."""
+        """Record the progress of a running request."""
 
     def finish(self, request: int, *, result: Any = None, error: Any = None) -> None:
-        """End a running request; with an error it failed, or was cancelled if that was asked."""
+        """End a running request: done, or with an error failed, or cancelled if so requested."""
 
     def withdraw_request(self, request: int) -> bool:
-        """Cancel a request that nobody has begun; False if it is too late for that."""
+        """Cancel a request that nobody has begun; return False if it is too late for that."""
 
     def cancel_request(self, request: int) -> None:
-        """Withdraw a request, or ask whoever runs it to stop."""
+        """Withdraw a request, or ask the daemon that performs it to stop."""
 
     def cancelled(self) -> frozenset[int]:
-        """The running requests that shall stop."""
+        """Return the running requests that shall stop."""
 
     def lose_requests(self, fence: int) -> None:
-        """End as failed what was begun under leases before this one and is still running."""
+        """End as failed the requests begun under leases before this one that are still running."""
 
 
 def request_lost() -> Transient:
-    """The error of a request whose holder went away while it ran."""
+    """Return the error of a request whose daemon went away while it ran."""
     return Transient(
         "request-lost",
         "the daemon stopped in the middle of the command",
@@ -71,5 +71,5 @@ def request_lost() -> Transient:
 
 
 def request_cancelled() -> Transient:
-    """The error of a request that was stopped, or withdrawn by somebody else."""
+    """Return the error of a request that was stopped, or withdrawn by somebody else."""
     return Transient("request-cancelled", "the command was cancelled")

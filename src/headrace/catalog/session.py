@@ -14,10 +14,10 @@ from headrace.source.faults import translated
 
 
 class Session:
-    """One connection, used by one thread at a time and opened again after it broke.
+    """One connection, used by one thread at a time and opened again after it is lost.
 
-    What was committed is durable: asynchronous commit, where it is the server's default, is not
-    ours. Errors of PostgreSQL leave it translated.
+    Commits are durable: the session switches asynchronous commit off where it is the server's
+    default. Errors of PostgreSQL are raised translated.
     """
 
     def __init__(self, connect: Callable[[], Connection]) -> None:
@@ -28,14 +28,14 @@ class Session:
 
     @contextmanager
     def use(self) -> Iterator[Connection]:
-        """The connection, outside any transaction; other threads wait."""
+        """Lend the connection, outside any transaction, to one thread; others wait."""
         with self._turn, translated():
             if self._closed:
                 raise InternalError("invariant", "the catalog was called after it was closed")
             connection = self._connection
             if connection is None or connection.closed:
                 connection = self._connection = self._open()
-            # The lock lets its own thread in again: that is a commit's `apply` calling the catalog.
+            # The lock is reentrant: a commit's `apply` that calls the catalog gets here.
             if connection.info.transaction_status != TransactionStatus.IDLE:
                 raise InternalError("invariant", "the catalog was called within its own commit")
             yield connection

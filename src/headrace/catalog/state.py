@@ -1,4 +1,4 @@
-"""Everything the catalog knows at one moment, as a value."""
+"""All records and settings of the catalog at one moment, as a value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headrace.errors import InternalError
 class State:
     """The records of one snapshot of the catalog, and the settings that were set.
 
-    Records are in the order of their names, whatever store they come from.
+    Records are in the order of their names, from either store.
     """
 
     databases: tuple[DatabaseRecord, ...] = ()
@@ -32,7 +32,7 @@ class State:
         stream_tables: Iterable[StreamTable],
         settings: Mapping[str, Any],
     ) -> State:
-        """The state with these records, put in order."""
+        """Return the state with these records, put in order."""
         return State(
             tuple(sorted(databases, key=lambda database: database.id)),
             tuple(sorted(relations, key=lambda relation: relation.id)),
@@ -44,47 +44,54 @@ class State:
         )
 
     def with_relations(self, relations: Iterable[Relation]) -> State:
-        """The state with these relations in the place of those with their ids."""
-        known = {relation.id: relation for relation in (*self.relations, *relations)}
-        return replace(self, relations=tuple(known.values()))
+        """Return the state with these relations in the place of those with their ids."""
+        relations_by_id = {relation.id: relation for relation in (*self.relations, *relations)}
+        return replace(self, relations=tuple(relations_by_id.values()))
 
     def with_origins(
         self, origins: Iterable[Source | StreamTable], without: Iterable[str] = ()
     ) -> State:
-        """The state with these sources and stream tables, without those of relations named."""
+        """Return the state with these sources and stream tables put in, and those named removed.
+
+        `without` names the relations of the latter.
+        """
         gone = frozenset(without)
-        known = {one.relation: one for one in (*self.sources, *self.stream_tables, *origins)}
-        kept = [one for one in known.values() if one.relation not in gone]
+        origins_by_relation = {
+            origin.relation: origin for origin in (*self.sources, *self.stream_tables, *origins)
+        }
+        remaining = [
+            origin for origin in origins_by_relation.values() if origin.relation not in gone
+        ]
         return replace(
             self,
-            sources=tuple(one for one in kept if isinstance(one, Source)),
-            stream_tables=tuple(one for one in kept if isinstance(one, StreamTable)),
+            sources=tuple(source for source in remaining if isinstance(source, Source)),
+            stream_tables=tuple(table for table in remaining if isinstance(table, StreamTable)),
         )
 
     def database(self, number: int) -> DatabaseRecord:
-        """The database with this id; it is an internal error if there is none."""
-        found = next((database for database in self.databases if database.id == number), None)
-        if found is None:
+        """Return the database with this id; raise an internal error if there is none."""
+        record = next((database for database in self.databases if database.id == number), None)
+        if record is None:
             raise InternalError("invariant", f"the catalog has no database {number}")
-        return found
+        return record
 
     def find(self, name: str) -> Relation | None:
-        """The relation with this id, if there is one."""
+        """Return the relation with this id, if there is one."""
         return self._relations.get(name)
 
     def relation(self, name: str) -> Relation:
-        """The relation with this id; it is an internal error if there is none."""
-        found = self._relations.get(name)
-        if found is None:
+        """Return the relation with this id; raise an internal error if there is none."""
+        relation = self._relations.get(name)
+        if relation is None:
             raise InternalError("invariant", f"the catalog has no relation {name!r}")
-        return found
+        return relation
 
     def source(self, database: int, oid: int) -> Source | None:
-        """The source that captures the table `oid` of `database`."""
+        """Return the source that captures the table `oid` of `database`."""
         return self._sources.get((database, oid))
 
     def called(self, origin: Source | StreamTable) -> str:
-        """What people call it; a table of an attached database has the alias before its schema."""
+        """Return the name for people, which begins with the alias of an attached database."""
         return ".".join(self.name_parts(origin))
 
     def name_parts(self, origin: Source | StreamTable) -> tuple[str, ...]:
@@ -92,30 +99,32 @@ class State:
         name = (origin.schema, origin.name)
         if isinstance(origin, StreamTable):
             return name
-        database = next((one for one in self.databases if one.id == origin.database), None)
+        database = next((record for record in self.databases if record.id == origin.database), None)
         return name if database is None or database.address is None else (database.alias, *name)
 
     def stream_table(self, schema: str, name: str) -> StreamTable | None:
         return self._stream_tables.get((schema, name))
 
     def origin(self, relation: str) -> Source | StreamTable | None:
-        """The source or stream table whose log it is; None for the hidden output of a stage."""
+        """Return the source or stream table of a relation; None for a stage's hidden output."""
         return self._origins.get(relation)
 
     def readers(self, relation: str) -> tuple[StreamTable, ...]:
-        """The stream tables that have the relation among their inputs."""
+        """Return the stream tables that have the relation among their inputs."""
         return self._readers.get(relation, ())
 
     @property
     def to_be_rebuilt(self) -> tuple[StreamTable, ...]:
         """The stream tables that the next refresh rebuilds.
 
-        One whose source is suspended is rebuilt after that source is taken in again.
+        A table whose source is suspended is rebuilt after that source is taken in again.
         """
         awaiting = [table for table in self.stream_tables if table.is_to_be_rebuilt]
         if not awaiting:
             return ()
-        suspended = {one.relation for one in self.sources if one.status is Status.SUSPENDED}
+        suspended = {
+            source.relation for source in self.sources if source.status is Status.SUSPENDED
+        }
         return tuple(table for table in awaiting if suspended.isdisjoint(table.inputs))
 
     @cached_property

@@ -15,7 +15,7 @@ from psycopg import sql
 from headrace.catalog.catalog import Change, Record
 from headrace.catalog.codec import EPOCHS, RECEIPTS, REFRESHES, STATE, Codec, to_json
 
-# The newest fence, what is stopped so far, and the aliases of attached databases by their numbers.
+# The newest fence, the conditions that hold, and the aliases of attached databases by number.
 FENCE = sql.SQL("""
 SELECT fence, (
     SELECT json_agg(json_build_array(found.about, found.key, found.parts, found.code)) FROM (
@@ -80,7 +80,7 @@ CUTS_AT = (
 
 
 def of_change(change: Change) -> Iterator[tuple[sql.Composed, tuple[Any, ...]]]:
-    """The statements of a commit with their parameters, in an order that keeps references whole."""
+    """Yield the statements of a commit with their parameters, in an order that keeps references."""
     for codec in reversed(STATE):
         gone = _by_key(codec, change.remove)
         if gone:
@@ -104,7 +104,7 @@ def of_change(change: Change) -> Iterator[tuple[sql.Composed, tuple[Any, ...]]]:
 
 @cache
 def insert(codec: Codec[Any]) -> sql.Composed:
-    """Add rows; `id` is the table's to give."""
+    """Return a statement that adds rows; the table generates `id`."""
     columns = _columns(codec, without="id" if codec.key is None else None)
     return sql.SQL(
         "INSERT INTO {table} ({columns})"
@@ -114,7 +114,7 @@ def insert(codec: Codec[Any]) -> sql.Composed:
 
 @cache
 def upsert(codec: Codec[Any]) -> sql.Composed:
-    """Add rows or put them in the place of those with the same key."""
+    """Return a statement that adds rows, or replaces those with the same key."""
     assert codec.key is not None
     assignments = sql.SQL(", ").join(
         sql.SQL("{column} = excluded.{column}").format(column=sql.Identifier(field.name))
@@ -141,7 +141,7 @@ def succeed(codec: Codec[Any]) -> sql.Composed:
 
 @cache
 def select(codec: Codec[Any], end: LiteralString = "") -> sql.Composed:
-    """Rows as JSON, one value each; `end` is WHERE, ORDER BY and LIMIT."""
+    """Return a query for rows as JSON, one value each; `end` is WHERE, ORDER BY and LIMIT."""
     return sql.SQL("SELECT to_json(line) FROM (SELECT {columns} FROM {table}{end}) AS line").format(
         columns=_columns(codec), table=_table(codec), end=sql.SQL(end)
     )
@@ -149,9 +149,9 @@ def select(codec: Codec[Any], end: LiteralString = "") -> sql.Composed:
 
 @cache
 def select_state() -> sql.Composed:
-    """Pairs of a table's name and the JSON text of one of its rows; settings are one object.
+    """Return a query for pairs of a table's name and a row's JSON text; settings are one object.
 
-    It is a single statement because a statement sees a single snapshot.
+    The query is a single statement because a statement sees a single snapshot.
     """
     lines = [
         sql.SQL("SELECT {name}, line::text FROM ({rows}) AS of (line)").format(
@@ -167,7 +167,7 @@ def select_state() -> sql.Composed:
 
 
 def _by_key(codec: Codec[Any], records: tuple[Record, ...]) -> dict[Any, Record]:
-    """The records of the codec's kind; of two with one key the later counts."""
+    """Return the records of the codec's kind; of two with one key the later counts."""
     assert codec.key is not None
     return {
         getattr(record, codec.key): record for record in records if isinstance(record, codec.record)

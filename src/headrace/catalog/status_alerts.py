@@ -1,8 +1,8 @@
-"""The alerts of a commit: what it stops, and what it lets go on. Pure.
+"""The alerts of a commit: the conditions that it raises and clears. Pure.
 
 Every path that suspends a stream table or a source, or that records a failure, ends in a commit of
-the catalog, so none of them can forget to send an alert. It is no trigger's work: schema `headrace`
-has none, so that one found there is always somebody else's.
+the catalog, so none of them can forget to send an alert. No trigger sends alerts: schema `headrace`
+has no triggers, so that a trigger in it is always somebody else's.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from headrace.catalog.records import DatabaseRecord, Relation, Source, Status, S
 
 STOPPED = {Status.SUSPENDED: "suspended", Status.ERROR: "error"}
 
-# What is said when a condition begins, and when it is over.
+# The messages when a condition begins, and when it has ended.
 MESSAGES: Mapping[tuple[About, str], tuple[str, str]] = {
     ("table", "suspended"): (
         "the stream table is suspended: see headrace.status",
@@ -43,9 +43,9 @@ MESSAGES: Mapping[tuple[About, str], tuple[str, str]] = {
 
 
 class Condition(NamedTuple):
-    """Something that is stopped. `key` is a relation id, or the number of a database.
+    """A condition of a table, source or database. `key` is a relation id, or a database's number.
 
-    A table that is rebuilt gets another relation: only its name says that it is the same.
+    A table that is rebuilt gets another relation, and is identified by its name.
     """
 
     about: About
@@ -55,7 +55,7 @@ class Condition(NamedTuple):
 
     @classmethod
     def of(cls, about: About, key: str, parts: Iterable[str], code: str) -> Condition:
-        """Return the condition of what has a name of these parts."""
+        """Return a condition of the thing whose name has these parts."""
         return cls(about, key, qualified(*parts), code)
 
     @property
@@ -66,31 +66,39 @@ class Condition(NamedTuple):
 def status_alerts(
     before: Iterable[Condition], attached: Mapping[int, str], change: Change
 ) -> tuple[Alert, ...]:
-    """The alerts that a change raises and clears, in this order: a table of which refreshes failed
-    and that is suspended now is never fine.
+    """Return the alerts that a change raises and clears, the raised ones first.
 
+    So a table whose refreshes failed and that is suspended now is fine at no time between them.
     `before` are the conditions that held until now, `attached` the aliases of attached databases by
     their numbers.
     """
-    held = {one.identity: one for one in before}
+    earlier_conditions = {condition.identity: condition for condition in before}
     new = {
-        one.id: one.alias
-        for one in change.put
-        if isinstance(one, DatabaseRecord) and one.address is not None
+        record.id: record.alias
+        for record in change.put
+        if isinstance(record, DatabaseRecord) and record.address is not None
     }
-    put = {_key(one): one for one in change.put}
-    gone = put.keys() | {_key(one) for one in change.remove}
-    holds = {one.identity for one in held.values() if (one.about, one.key) not in gone}
+    put = {_key(record): record for record in change.put}
+    gone = put.keys() | {_key(record) for record in change.remove}
+    holds = {
+        condition.identity
+        for condition in earlier_conditions.values()
+        if (condition.about, condition.key) not in gone
+    }
     raised = []
     for record in put.values():
         condition = _condition(record, {**attached, **new})
         if condition is not None:
             holds.add(condition.identity)
-            if condition.identity not in held:
+            if condition.identity not in earlier_conditions:
                 raised.append((condition, _reason(record)))
     return (
-        *(_alert(one, "critical", reason) for one, reason in raised),
-        *(_alert(one, "fine") for one in held.values() if one.identity not in holds),
+        *(_alert(condition, "critical", reason) for condition, reason in raised),
+        *(
+            _alert(condition, "fine")
+            for condition in earlier_conditions.values()
+            if condition.identity not in holds
+        ),
     )
 
 

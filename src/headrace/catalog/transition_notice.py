@@ -8,7 +8,7 @@ import logging
 from headrace.catalog import Transaction
 
 TRANSITIONS = "headrace_cdc_transition"
-# PostgreSQL takes less than 8000 bytes. JSON in ASCII has as many in every encoding.
+# PostgreSQL takes less than 8000 bytes. JSON in ASCII has as many bytes in every encoding.
 LARGEST = 7999
 
 logger = logging.getLogger(__name__)
@@ -22,10 +22,10 @@ def announce_transition(
     reason: str | None,
     slot: str | None = None,
 ) -> None:
-    """Notify those that LISTEN on the channel, if the transaction is committed.
+    """Notify the sessions that LISTEN on the channel, if the transaction is committed.
 
     `before` and `after` are capture modes, `slot` is the replication slot of the database. A
-    source that stays with triggers, because it could not go over to the log, is announced from
+    source that stays with triggers, because it could not switch to the WAL, is announced from
     TRANSITIONING to TRIGGER.
     """
     payload = notice(source, before, after, reason, slot)

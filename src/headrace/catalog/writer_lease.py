@@ -20,11 +20,12 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.2
 
 
 class WriterLease:
-    """Who may write: the session that has the lock.
+    """The writer's lock and its fence: the session that has the lock may write.
 
     The lock belongs to the catalog's own session, so it ends with the process or the connection.
-    Who wrote on without it is stopped by the number, which every holder raises and every commit
-    checks. A session may take an advisory lock twice, so threads are kept apart here.
+    A writer that goes on without the lock is stopped by the fence, which every holder raises and
+    every commit checks. A session may take an advisory lock twice, so a thread lock keeps threads
+    apart.
     """
 
     def __init__(self, session: Session) -> None:
@@ -35,8 +36,8 @@ class WriterLease:
     @contextmanager
     def hold(self, holder: str, wait: float, serves: bool) -> Iterator[Lease]:
         deadline = time.monotonic() + wait
-        ours = self._lease
-        patience = 0.0 if ours is not None and ours.serves else max(wait, 0.0)
+        current_lease = self._lease
+        patience = 0.0 if current_lease is not None and current_lease.serves else max(wait, 0.0)
         if not self._thread.acquire(timeout=patience):
             raise lease_held(self._lease)
         try:
@@ -53,7 +54,7 @@ class WriterLease:
             self._thread.release()
 
     def _acquire(self, holder: str, deadline: float, serves: bool) -> tuple[Connection, int, Lease]:
-        """The session that has the lock, the lock's number, and the lease."""
+        """Take the lock; return the session that has it, the lock's number, and the lease."""
         pause = _FIRST_PAUSE
         while True:
             with self._session.use() as connection:
@@ -71,7 +72,7 @@ class WriterLease:
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _release(self, connection: Connection, number: int) -> None:
-        """Unlock where it was locked; a connection that is gone has unlocked already."""
+        """Release the lock in the session that took it; a closed connection has done so already."""
         if connection.closed:
             return
         with suppress(Transient, Unavailable), self._session.use() as current:
@@ -99,7 +100,7 @@ def _current(connection: Connection) -> Lease | None:
 
 
 def serving(connection: Connection) -> Lease | None:
-    """The lease, if its holder serves and the session that took it still has the lock."""
+    """Return the lease, if its holder serves and the session that took it still has the lock."""
     # The lock of a pair of numbers is in pg_locks as (classid, objid) with objsubid 2.
     row = connection.execute(
         "SELECT fence, holder, lease.pid, acquired_at, serves FROM headrace.lease AS lease"

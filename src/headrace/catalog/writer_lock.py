@@ -1,10 +1,10 @@
-"""The advisory lock of the one who writes, which no other role can keep from us.
+"""The writer's advisory lock, of which no other role can deprive us.
 
 Everybody may take an advisory lock whose number they know, and can see the numbers of those that
-are held. So the number is kept in table headrace.lease, which only our roles can write. Who finds
-the lock held by a stranger changes the number; who gets the lock makes sure that it still is the
-number. The row is locked for share by the latter and for update by the former, so that one of the
-two waits for the other.
+are held. So the number is kept in table headrace.lease, which only our roles can write. A writer
+that finds the lock held by a stranger changes the number; a writer that gets the lock verifies that
+the number has not changed. The former locks the row for update and the latter for share, so that
+one of the two waits for the other.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LIMIT 1
 
 
 def take(connection: Connection) -> int | None:
-    """Take the writer's lock for the session; its number, None if another writer has it."""
+    """Take the writer's lock for the session; return its number, None if another writer has it."""
     while True:
         number = _number(connection)
         if _try(connection, number):

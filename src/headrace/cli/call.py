@@ -28,7 +28,7 @@ class GlobalOptions:
     json: bool = False
 
     def over(self, other: GlobalOptions) -> GlobalOptions:
-        """These, and the others' where these are silent."""
+        """Return these options, with those of `other` where these are not given."""
         return GlobalOptions(
             **{name: getattr(self, name) or getattr(other, name) for name in vars(self)}
         )
@@ -58,7 +58,7 @@ class Invocation:
 
     @contextmanager
     def project(self, *, make: bool = False, changes: bool = False) -> Iterator[Headrace]:
-        """The open project; one that is not there is only made if asked for.
+        """Open the project for the block; a missing one is created only if requested.
 
         A command that `changes` something may be the first in a database that was named.
         """

@@ -152,7 +152,7 @@ def wrote(written: TradeTotals) -> str:
 
 
 def show_outcome(screen: Screen, outcome: Outcome, home: Path, *, kept: bool) -> None:
-    """The figures of the run, and where to go from here."""
+    """Print the figures of the run, and the commands to try next."""
     screen.show(
         heading("What a refresh costs, and what computing the table in full costs"),
         costs(outcome),
@@ -173,7 +173,10 @@ def heading(text: str) -> Padding:
 
 
 def costs(outcome: Outcome) -> Table:
-    """Medians of this run. In full there was nothing left to publish, so it is not too slow."""
+    """Return the medians of this run.
+
+    In full there was nothing left to publish, so that time is not too long.
+    """
     rows = []
     for view in outcome.views:
         pairs, live = outcome.pairs_of(view), outcome.live(view)
@@ -223,7 +226,7 @@ def truth(outcome: Outcome) -> Table:
 
 
 def summary(outcome: Outcome) -> str:
-    refreshes = sum(len(checked.timed) for checked in outcome.rounds)
+    refreshes = sum(len(round_.timed) for round_ in outcome.rounds)
     wrong = [checked.view.name for checked in outcome.checked if not checked.receipt.equal]
     verdict = (
         "every table is exactly what its query says"
@@ -244,7 +247,7 @@ def next_steps(outcome: Outcome, home: Path | None) -> list[str]:
             (f"headrace demo --lines {more}", "the same with ten times the rows"),
             ("headrace init", "a project of your own in .headrace"),
         )
-        return [f"{command:<34}{what}" for command, what in steps]
+        return [f"{command:<34}{description}" for command, description in steps]
     at = f"headrace --home {shlex.quote(str(home))}"
     table = outcome.views[0].table
     return [

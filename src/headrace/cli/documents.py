@@ -34,7 +34,7 @@ def listed_document(table: TableStatus) -> dict[str, Any]:
 def status_document(
     table: TableStatus, last: Refresh | None = None, names: Mapping[str, str] = NO_NAMES
 ) -> dict[str, Any]:
-    """Return a stream table as it stands.
+    """Return the status of a stream table.
 
     Lags in seconds. `names` are those of tables by relation.
     """
@@ -75,9 +75,9 @@ def database_document(database: DatabaseStatus) -> dict[str, Any]:
 def refresh_document(
     name: str, refresh: Refresh, names: Mapping[str, str] = NO_NAMES
 ) -> dict[str, Any]:
-    """One refresh; seconds and phases in seconds, phases in the order in which they came.
+    """Return a refresh; seconds and phases in seconds, phases in the order in which they came.
 
-    `group` has the tables that were refreshed as one, as far as they are there.
+    `group` has the tables that were refreshed as one, as far as they still exist.
     """
     return {
         "table": name,
@@ -102,7 +102,7 @@ def refresh_document(
 
 
 def took(refresh: Refresh) -> float:
-    """Seconds from the start of a refresh to its end."""
+    """Return the seconds from the start of a refresh to its end."""
     return (refresh.finished_at - refresh.started_at).total_seconds()
 
 
@@ -117,7 +117,7 @@ def receipt_document(name: str, receipt: Receipt) -> dict[str, Any]:
         "missing": receipt.missing,
         "surplus": receipt.surplus,
         "tolerance": receipt.tolerance,
-        "compared": {what: dict(comparison) for what, comparison in receipt.detail.items()},
+        "compared": {bags: dict(comparison) for bags, comparison in receipt.detail.items()},
         "verified_at": _time(receipt.verified_at),
         "covered": None if receipt.covered is None else dict(receipt.covered),
     }
@@ -185,7 +185,7 @@ def stratum_document(stratum: StratumStatus) -> dict[str, Any]:
 
 
 def component_document(component: ComponentStatus) -> dict[str, Any]:
-    """Stream tables that read each other."""
+    """Return the stream tables of a component, which read each other."""
     return {
         "scc_id": component.scc_id,
         "member_count": component.member_count,

@@ -1,4 +1,4 @@
-"""The log of a project, <home>/log/headrace.log: warnings of the library and tracebacks of bugs."""
+"""The log file of a project, <home>/log/headrace.log: warnings, and tracebacks of bugs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def log_file(home: Path) -> Path:
 
 
 def keep_log(home: Path) -> None:
-    """Send the library's log to the file, which is made when there is something to write."""
+    """Send the library's log records to the log file, which the first record creates."""
     logger = logging.getLogger("headrace")
     for old in list(logger.handlers):
         logger.removeHandler(old)
@@ -28,7 +28,7 @@ def keep_log(home: Path) -> None:
 
 
 def log_failure(home: Path, command: str, error: BaseException) -> Path:
-    """Append the traceback; gives the file. Raises OSError if it cannot be written."""
+    """Append the traceback to the log file and return its path; raise OSError on failure."""
     file = log_file(home)
     _make_folder(file)
     lines = "".join(traceback.format_exception(error))

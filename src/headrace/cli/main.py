@@ -71,7 +71,7 @@ COMMANDS: tuple[tuple[str, Callable[..., int | None]], ...] = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line and give its exit code; nothing but that is the caller's business."""
+    """Run one command line and return its exit code; the caller has nothing else to do."""
     argument_list = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -134,5 +134,5 @@ def _root(
 
 
 def _sentence(text: str) -> str:
-    """Messages of the parser in our style: lower case, without the period."""
+    """Return a message of the parser in our style: lower case, without the period."""
     return text[:1].lower() + text[1:].rstrip(".")

@@ -88,7 +88,11 @@ def with_shared_options(name: str, command: Callable[..., int | None]) -> Callab
     ]
     context = Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context)
     read = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in own]
-    read += [parameter for parameter in shared if parameter.name not in {mine.name for mine in own}]
+    read += [
+        parameter
+        for parameter in shared
+        if parameter.name not in {own_parameter.name for own_parameter in own}
+    ]
     run.__signature__ = Signature([context, *read])  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in (context, *read)}
     run.__doc__ = command.__doc__
@@ -113,9 +117,9 @@ TableOptions = Annotated[
 
 
 def table_options(texts: Sequence[str] | None, **apart: str | None) -> dict[str, Any]:
-    """Names and values as they were given, each once; a value that is not there is None.
+    """Return the given options by name, each at most once; None for one without a value.
 
-    Of those that are given `apart` None is nothing given.
+    An option of the command line of its own, given `apart`, is left out if it is None.
     """
     options: dict[str, Any] = {k: v for k, v in apart.items() if v is not None}
     for text in texts or ():

@@ -84,7 +84,7 @@ def console(stream: TextIO, pipe_width: int = UNWRAPPED) -> Console:
 
 
 def as_text(content: Mapping[str, Any], stream: TextIO) -> str:
-    """JSON with two blanks of indent; letters are escaped only where the stream has none."""
+    """Return indented JSON; letters are escaped only if the stream's encoding lacks them."""
     unicode = (stream.encoding or "").lower().startswith("utf")
     return json.dumps(content, indent=2, ensure_ascii=not unicode) + "\n"
 
@@ -98,7 +98,7 @@ def write(stream: TextIO, text: str) -> None:
 
 
 def reader_gone() -> None:
-    """The reader closed the pipe: be quiet, also at the last flush of the interpreter."""
+    """Exit after the reader closed the pipe; nothing is printed, at the last flush either."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     raise SystemExit(READER_GONE)
@@ -157,7 +157,7 @@ class Activity:
 
 
 def bar(done: int, total: int) -> str:
-    """Done of total as a bar and in numbers; empty if the total is not known."""
+    """Return `done` of `total` as a bar and in numbers; empty if the total is not known."""
     if not total:
         return ""
     filled = BAR_WIDTH * done // total

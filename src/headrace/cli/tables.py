@@ -69,7 +69,7 @@ def standing(
 ) -> Table:
     """Return the table of statuses and latest refreshes, for so many columns of a terminal.
 
-    Where there is little room, names have it: how far a table is behind is left out.
+    Where there is little room, the names have it, and the lag is left out.
     """
     rows = []
     for table in tables:
@@ -236,17 +236,17 @@ def listed_receipts(receipts: Sequence[tuple[str, Receipt]]) -> Table:
 
 def covered(receipt: Receipt) -> str:
     """Return which rows were compared: all, or those with some values of a column."""
-    which = receipt.covered
-    if which is None:
+    coverage = receipt.covered
+    if coverage is None:
         return "all"
-    if "buckets" in which:
-        return f"bucket {which['bucket']} of {which['buckets']} by {which['column']}"
-    chosen = which["values"]
-    if "ranges" in which:
-        chosen = [*which["ranges"], *([None] if None in which["values"] else [])]
-    text = f"{which['column']}: {', '.join(map(_chosen, chosen))}"
-    if "without_rows" in which:
-        text += f" (no rows: {', '.join(map(_chosen, which['without_rows']))})"
+    if "buckets" in coverage:
+        return f"bucket {coverage['bucket']} of {coverage['buckets']} by {coverage['column']}"
+    chosen = coverage["values"]
+    if "ranges" in coverage:
+        chosen = [*coverage["ranges"], *([None] if None in coverage["values"] else [])]
+    text = f"{coverage['column']}: {', '.join(map(_chosen, chosen))}"
+    if "without_rows" in coverage:
+        text += f" (no rows: {', '.join(map(_chosen, coverage['without_rows']))})"
     return text
 
 
@@ -259,7 +259,7 @@ def _chosen(value: Any) -> str:
 
 def compared(receipt: Receipt) -> str:
     """Return what was compared with what the table shows: recomputed, served, 3 sources."""
-    kinds = [what.partition(" ")[0] for what in receipt.detail]
+    kinds = [bags.partition(" ")[0] for bags in receipt.detail]
     others = [kind for kind in kinds if kind != "source"]
     sources = len(kinds) - len(others)
     kinds_compared = others + ([counted(sources, "source")] if sources else [])
@@ -269,8 +269,8 @@ def compared(receipt: Receipt) -> str:
 def differences(name: str, receipt: Receipt) -> list[str]:
     """Return the sample rows of a verify that found a difference, one line each."""
     lines = []
-    for what, comparison in receipt.detail.items():
-        pair = what if " " in what else f"{what} {name}"
+    for bags, comparison in receipt.detail.items():
+        pair = bags if " " in bags else f"{bags} {name}"
         lines += [f"{pair}: {_sample(row)}" for row in comparison.get("sample", ())]
     return lines
 
@@ -360,7 +360,7 @@ def databases_table(databases: Sequence[DatabaseStatus]) -> Table:
 
 
 def failing_databases(databases: Sequence[DatabaseStatus]) -> list[str]:
-    """Why changes of databases are not taken in, and since when."""
+    """Return why changes of databases are not taken in, and since when."""
     return [
         f"{database.alias}: no changes are taken in since {moment(database.failing_since)}:"
         f" {database.failure}"

@@ -97,7 +97,7 @@ class Failed:
 def for_each(
     call: Invocation, doing: str, tables: Sequence[TableStatus], act: Callable[[str], Result]
 ) -> tuple[list[tuple[str, Result]], Failed]:
-    """Act on every table by its name in SQL. Where something outside is missing, nobody goes on."""
+    """Act on every table by its name in SQL; stop if something outside is missing."""
     done: list[tuple[str, Result]] = []
     failed: list[tuple[str, HeadraceError]] = []
     for table in tables:

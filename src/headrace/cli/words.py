@@ -47,17 +47,17 @@ def moment(value: datetime | None) -> str:
 
 
 def counted(number: int, singular: str, many: str | None = None) -> str:
-    """1 row, 2 rows, 12,345 rows."""
+    """Return a number with its noun: 1 row, 2 rows, 12,345 rows."""
     return f"{number:,} {singular if number == 1 else many or singular + 's'}"
 
 
 def change(inserted: int, deleted: int) -> str:
-    """Rows in and out: +12 −3; nothing is a dash."""
+    """Return the rows that came and went: +12 −3; nothing is a dash."""
     return f"+{inserted:,} −{deleted:,}" if inserted or deleted else "-"
 
 
 def plain(text: str) -> str:
-    """Text from a database, safe to show: control characters are spelled out, not obeyed."""
+    """Return text from a database, safe to show: control characters are spelled out."""
     return "".join(
         letter if letter.isprintable() else letter.encode("unicode_escape").decode()
         for letter in text

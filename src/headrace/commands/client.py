@@ -1,4 +1,4 @@
-"""A command is done where it can be: here, or by the daemon that has the lease for its life."""
+"""Submitting a command: performed here, or by the daemon that has the lease for its life."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from headrace.errors import Transient, Unavailable
 R = TypeVar("R")
 
 WAITING = "waiting for the daemon"
-# The pause between two looks at a request grows from one to the other.
+# The pause between two polls of a request grows from the first to the longest.
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.2
 
 
 def submit(engine: Engine, command: Command[R]) -> R:
-    """Do a command, or have it done; its result or its error are the same either way.
+    """Perform a command, here or by a daemon, and return its result or raise its error.
 
-    While nobody serves, it waits for the lease as long as `lease_wait` says and is done here. Else
-    it is left as a request. When the daemon goes away before it began with it, the request is
-    withdrawn and done here; when it goes away later, that is `request-lost`. An interrupt cancels
-    the request.
+    While no daemon serves, the command waits for the lease as long as `lease_wait` says and is
+    performed here. Otherwise it is left as a request. If the daemon ends before it begins with the
+    request, the request is withdrawn and the command performed here; if the daemon ends later,
+    `request-lost` is raised. An interrupt cancels the request.
     """
     while True:
         if engine.catalog.serving() is None:
             try:
                 return command.perform(engine)
             except Unavailable as error:
-                # A daemon may have begun to serve meanwhile. Without the lease nothing was done.
+                # A daemon may have begun to serve meanwhile. Without the lease, nothing was done.
                 if error.code != "lease-held" or engine.catalog.serving() is None:
                     raise
         ended = _ask(engine, command)
@@ -51,16 +51,16 @@ class OpenRequests:
 
 
 def cancel(engine: Engine) -> None:
-    """Stop what other threads do or have a daemon do; those commands fail."""
+    """Cancel the commands of other threads, performed here or by a daemon; they fail."""
     for request in tuple(engine.part(OpenRequests).ids):
         engine.catalog.cancel_request(request)
     engine.runner.cancel()
 
 
 def _ask(engine: Engine, command: Command[Any]) -> Request | None:
-    """Leave the command as a request and wait for its end; None if it was withdrawn."""
-    asked = encode_command(command, engine.database.search_path)
-    request = engine.catalog.request(asked, this_process())
+    """Leave the command as a request and return its end; return None if it was withdrawn."""
+    encoded = encode_command(command, engine.database.search_path)
+    request = engine.catalog.request(encoded, this_process())
     engine.part(OpenRequests).ids.add(request)
     try:
         return _wait(engine, request)
@@ -73,44 +73,44 @@ def _ask(engine: Engine, command: Command[Any]) -> Request | None:
 
 def _wait(engine: Engine, request: int) -> Request | None:
     pause = FIRST_PAUSE
-    shown: tuple[str, int, int] | None = None
+    last_progress: tuple[str, int, int] | None = None
     while True:
         try:
-            found = _look(engine.catalog, request)
+            record = _look(engine.catalog, request)
         except Transient as error:
             if error.code != "connection-lost":
                 raise
-            # The next look opens the connection again.
+            # The next poll opens the connection again.
         else:
-            if found is None or found.finished_at is not None:
-                return found
-            current = _progress(found)
-            if current != shown:
+            if record is None or record.finished_at is not None:
+                return record
+            current = _progress(record)
+            if current != last_progress:
                 engine.progress(*current)
-                shown = current
+                last_progress = current
         time.sleep(pause)
         pause = min(2 * pause, LONGEST_PAUSE)
 
 
 def _look(catalog: Catalog, request: int) -> Request | None:
-    """The request as it is now; None if nobody is there to begin with it, and it is withdrawn."""
-    found = catalog.request_state(request)
-    if found is None:
+    """Return the request as it is now; withdraw it and return None if no daemon can begin it."""
+    record = catalog.request_state(request)
+    if record is None:
         raise request_lost()
-    if found.finished_at is not None:
-        return found
+    if record.finished_at is not None:
+        return record
     lease = catalog.serving()
-    if found.state is RequestState.QUEUED:
+    if record.state is RequestState.QUEUED:
         if lease is None and catalog.withdraw_request(request):
             return None
-    elif found.fence is not None and (lease is None or lease.fence != found.fence):
-        # Whoever began with it is gone, or finished it just now: the next look decides.
-        catalog.lose_requests(found.fence + 1)
-    return found
+    elif record.fence is not None and (lease is None or lease.fence != record.fence):
+        # The daemon that began with it is gone, or finished it just now: the next poll decides.
+        catalog.lose_requests(record.fence + 1)
+    return record
 
 
 def _progress(request: Request) -> tuple[str, int, int]:
-    """What to show of a request that has not ended."""
+    """Return the progress of a request that has not ended, to be shown."""
     if request.state is RequestState.QUEUED:
         return WAITING, 0, 0
     if request.progress is None:
@@ -119,7 +119,7 @@ def _progress(request: Request) -> tuple[str, int, int]:
 
 
 def _result(request: Request) -> Any:
-    """The result of a request that has ended, or its error."""
+    """Return the result of a request that has ended, or raise its error."""
     if request.state is RequestState.DONE:
         return request.result
     if request.state is RequestState.CANCELLED or request.error is None:

@@ -14,7 +14,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Answer(Generic[R]):
-    """How a result becomes JSON, and JSON the result."""
+    """The encoding of a result as JSON, and its decoding."""
 
     encode: Callable[[R], Any]
     decode: Callable[[Any], R]
@@ -31,14 +31,14 @@ class Command(ABC, Generic[R]):
     @property
     @abstractmethod
     def answer(self) -> Answer[R]:
-        """How the result travels."""
+        """The encoding of the result."""
 
     @abstractmethod
     def perform(self, engine: Engine) -> R:
-        """Do it here. `lease-held` means that nothing was done."""
+        """Perform the command here; if this raises `lease-held`, nothing was done."""
 
     def encode(self) -> dict[str, Any]:
-        """The fields in JSON."""
+        """Return the fields in JSON."""
         return dict(vars(self))
 
     @classmethod

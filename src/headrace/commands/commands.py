@@ -1,8 +1,8 @@
 """Every command that changes something, as data: done here, or left in JSON for a daemon to do.
 
-Errors of a command are those of the functions it stands for. Names of stream tables are whole;
-what else is looked up by name (in queries and scripts) means the same only under the search path
-of whoever asked, so that travels along.
+Errors of a command are those of the functions it stands for. Names of stream tables are qualified;
+other names (in queries and scripts) mean the same only under the search path of the client, which
+is sent with the command.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ from headrace.verify.verify import verify
 TABLE = Answer(STREAM_TABLES.encode, STREAM_TABLES.decode)
 TABLES: Answer[tuple[StreamTable, ...]] = Answer(
     lambda tables: [STREAM_TABLES.encode(table) for table in tables],
-    lambda value: tuple(STREAM_TABLES.decode(one) for one in value),
+    lambda value: tuple(STREAM_TABLES.decode(item) for item in value),
 )
 REFRESH = Answer(REFRESHES.encode, REFRESHES.decode)
 RECEIPT = Answer(RECEIPTS.encode, RECEIPTS.decode)
 NAMES: Answer[tuple[str, ...]] = Answer(list, tuple)
 PLAN = Answer(plan_document, plan_of)
 DAMAGES: Answer[tuple[Damage, ...]] = Answer(
-    lambda found: [vars(one) for one in found],
-    lambda value: tuple(Damage(**one) for one in value),
+    lambda damages: [vars(damage) for damage in damages],
+    lambda value: tuple(Damage(**item) for item in value),
 )
 STATEMENTS: Answer[tuple[Done, ...]] = Answer(
-    lambda done: [vars(one) for one in done],
-    lambda value: tuple(Done(**{**one, "notices": tuple(one["notices"])}) for one in value),
+    lambda done: [vars(item) for item in done],
+    lambda value: tuple(Done(**{**item, "notices": tuple(item["notices"])}) for item in value),
 )
 
 
@@ -72,7 +72,7 @@ class Create(Command[tuple[StreamTable, ...]]):
 
     @classmethod
     def decode(cls, value: Mapping[str, Any]) -> Self:
-        return cls(tuple(_request(one) for one in value["requests"]))
+        return cls(tuple(_request(request) for request in value["requests"]))
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class CreateOrReplace(Command[StreamTable]):
 
 @dataclass(frozen=True)
 class Alter(Command[StreamTable]):
-    """What is kept is not in the JSON; null is a value like others."""
+    """Options that are kept are not in the JSON; null is a value like others."""
 
     verb = "alter"
     looks_up = True
@@ -114,16 +114,16 @@ class Alter(Command[StreamTable]):
         return alter(engine, self.schema, self.name, self.asked)
 
     def encode(self) -> dict[str, Any]:
-        given = {one.name: getattr(self.asked, one.name) for one in fields(self.asked)}
-        asked = {name: value for name, value in given.items() if value is not KEEP}
-        return {"schema": self.schema, "name": self.name, "asked": asked}
+        values = {option.name: getattr(self.asked, option.name) for option in fields(self.asked)}
+        changes = {name: value for name, value in values.items() if value is not KEEP}
+        return {"schema": self.schema, "name": self.name, "asked": changes}
 
     @classmethod
     def decode(cls, value: Mapping[str, Any]) -> Self:
-        asked = dict(value["asked"])
-        if "refresh_mode" in asked:
-            asked["refresh_mode"] = RefreshMode(asked["refresh_mode"])
-        return cls(value["schema"], value["name"], Alteration(**asked))
+        changes = dict(value["asked"])
+        if "refresh_mode" in changes:
+            changes["refresh_mode"] = RefreshMode(changes["refresh_mode"])
+        return cls(value["schema"], value["name"], Alteration(**changes))
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,7 @@ class ConvertBuffers(Command[tuple[str, ...]]):
 
 @dataclass(frozen=True)
 class Run(Command[tuple[Done, ...]]):
-    """A script. It keeps the lease from its first statement to its last: nobody comes between."""
+    """A script. It holds the lease from its first statement to its last, without a gap."""
 
     verb = "run"
     looks_up = True
@@ -269,7 +269,7 @@ class Verify(Command[Receipt]):
 
 @dataclass(frozen=True)
 class Apply(Command[ProjectPlan]):
-    """The stream tables become those of a folder, which was read by whoever asks."""
+    """The stream tables become those of a folder, which the client has read."""
 
     verb = "apply"
     looks_up = True
@@ -289,8 +289,8 @@ class Apply(Command[ProjectPlan]):
 
     def encode(self) -> dict[str, Any]:
         expected = None if self.expected is None else plan_document(self.expected)
-        wanted = definitions_document(self.wanted)
-        return {**vars(self), "wanted": wanted, "expected": expected}
+        definitions = definitions_document(self.wanted)
+        return {**vars(self), "wanted": definitions, "expected": expected}
 
     @classmethod
     def decode(cls, value: Mapping[str, Any]) -> Self:
@@ -320,15 +320,15 @@ _BY_VERB = {command.verb: command for command in COMMANDS}
 
 
 def encode_command(command: Command[Any], search_path: tuple[str, ...]) -> dict[str, Any]:
-    """The command in JSON, as somebody with this search path means it."""
+    """Return the command in JSON, as a client with this search path means it."""
     return {"verb": command.verb, "search_path": list(search_path), "fields": command.encode()}
 
 
 def decode_command(value: Mapping[str, Any], search_path: tuple[str, ...]) -> Command[Any]:
-    """The command, for somebody with this search path; UserError if it would mean another here."""
+    """Return the command; raise `invalid-option` if its names mean others in this search path."""
     try:
         kind = _BY_VERB[value["verb"]]
-        command, theirs = kind.decode(value["fields"]), tuple(value["search_path"])
+        command, sent_path = kind.decode(value["fields"]), tuple(value["search_path"])
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(
             "invalid-option",
@@ -336,11 +336,11 @@ def decode_command(value: Mapping[str, Any], search_path: tuple[str, ...]) -> Co
             detail=f"{type(error).__name__}: {error}",
             hint="It is of another version of Headrace: restart it.",
         ) from error
-    if command.looks_up and theirs != search_path:
+    if command.looks_up and sent_path != search_path:
         raise UserError(
             "invalid-option",
             "names mean something else to the daemon",
-            detail=f"It looks them up in {', '.join(search_path)}, not in {', '.join(theirs)}.",
+            detail=f"It looks them up in {', '.join(search_path)}, not in {', '.join(sent_path)}.",
             hint="Connect with the search path of the daemon, or stop it first.",
         )
     return command

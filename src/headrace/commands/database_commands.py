@@ -15,7 +15,7 @@ NOTHING: Answer[None] = Answer(lambda nothing: None, lambda value: None)
 
 @dataclass(frozen=True)
 class Attach(Command[None]):
-    """References in the addresses are looked up by whoever performs it."""
+    """References in the addresses are resolved by the process that performs the command."""
 
     verb = "attach"
     alias: str
@@ -35,7 +35,7 @@ class Attach(Command[None]):
 
 @dataclass(frozen=True)
 class AlterDatabase(Command[None]):
-    """What is kept is not among the changes; a quota of None is none."""
+    """Options that are kept are not among the changes; a quota of None means no quota."""
 
     verb = "alter database"
     alias: str

@@ -28,11 +28,11 @@ FOLLOWING = frozenset({Tier.HOT.value, Tier.WARM.value})
 
 
 def wait_fresh(engine: Engine, schema: str, name: str, timeout: float) -> int:
-    """Return once the published table has all that was committed before the call; its epoch.
+    """Wait until the published table has all that was committed before the call; return its epoch.
 
-    While a daemon serves, its schedules bring that about; `wait-timeout` if they do not in time.
-    Where they never would, and where nobody serves, the table is refreshed. `table-suspended` if
-    the table is suspended, or something that it needs.
+    While a daemon serves, its schedules bring that about; raise `wait-timeout` if they do not in
+    time. If they never would, or if no daemon serves, the table is refreshed. Raise
+    `table-suspended` if the table is suspended, or a table or source that it needs.
     """
     deadline = time.monotonic() + seconds("timeout", timeout)
     state = engine.catalog.state()
@@ -60,24 +60,24 @@ def wait_fresh(engine: Engine, schema: str, name: str, timeout: float) -> int:
 
 
 def _sources(state: State, table: StreamTable) -> tuple[Source, ...]:
-    """The sources below a table."""
-    read = {name for one in upstream(state.stream_tables, table) for name in one.inputs}
+    """Return the sources below a table."""
+    read = {name for reader in upstream(state.stream_tables, table) for name in reader.inputs}
     return tuple(source for source in state.sources if source.relation in read)
 
 
 def _goal(
     engine: Engine, state: State, table: StreamTable, committed: Mapping[int, str]
 ) -> Goal | None:
-    """All that the newest cuts have, if they have all that was committed; else None."""
+    """Return the goal: all that the newest cuts have; None if they lack a committed change."""
     sources = _sources(state, table)
     for number in {source.database for source in sources}:
         cut = state.database(number).snapshot
-        ours = [source for source in sources if source.database == number]
+        database_sources = [source for source in sources if source.database == number]
         if cut is None:
             return None
-        # A database that is read since the call was made has been copied since, too.
-        known = number not in committed or contains(cut, committed[number])
-        if not known and _has_news(engine, state, number, ours, cut):
+        # The sources of a database that is read only since the call were copied since, too.
+        is_contained = number not in committed or contains(cut, committed[number])
+        if not is_contained and _has_news(engine, state, number, database_sources, cut):
             return None
     return Goal({source.relation: state.relation(source.relation).pin.epoch for source in sources})
 
@@ -85,20 +85,21 @@ def _goal(
 def _has_news(
     engine: Engine, state: State, number: int, sources: Iterable[Source], cut: str
 ) -> bool:
-    """Whether a source may have changed since the cut, which is then no longer the newest.
+    """Return whether a source may have changed since the cut, or the cut is no longer the newest.
 
-    Where there is nothing new no cut is taken. A buffer that is empty says so only if no cut has
-    emptied it meanwhile.
+    Without changes no cut is taken. An empty buffer means no changes only if no cut has emptied it
+    meanwhile.
     """
     new = has_news(engine, state, number, sources)
     return new or engine.catalog.state().database(number).snapshot != cut
 
 
 def _left_alone(state: State, settings: Settings, tables: Iterable[StreamTable]) -> bool:
-    """Whether one of the tables is not refreshed by its schedule alone."""
+    """Return whether one of the tables is not refreshed by its schedule alone."""
     schedules = schedules_of(state, settings.time_zone)
     return any(
-        not schedules[one.relation] or tier_option(one, settings) not in FOLLOWING for one in tables
+        not schedules[table.relation] or tier_option(table, settings) not in FOLLOWING
+        for table in tables
     )
 
 
@@ -111,9 +112,9 @@ def _snapshot(engine: Engine, state: State, number: int) -> str:
 
 
 def _too_late(lacking: tuple[StreamTable, ...], timeout: float) -> Transient:
-    behind = ", ".join(f"{one.schema}.{one.name}" for one in lacking)
-    failed = [one for one in lacking if one.status is Status.ERROR]
-    reasons = "".join(f" {one.schema}.{one.name} failed: {one.reason}." for one in failed)
+    behind = ", ".join(f"{table.schema}.{table.name}" for table in lacking)
+    failed = [table for table in lacking if table.status is Status.ERROR]
+    reasons = "".join(f" {table.schema}.{table.name} failed: {table.reason}." for table in failed)
     return Transient(
         "wait-timeout",
         f"{lacking[-1].schema}.{lacking[-1].name} did not become fresh in {timeout:g} s",

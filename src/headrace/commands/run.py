@@ -34,7 +34,7 @@ from headrace.verify.verify import verify
 class Done:
     """One statement that was run: what was done to which stream table.
 
-    `equal` is what a VERIFY found, `notices` name options that have no effect or a limit.
+    `equal` is the result of a VERIFY, `notices` name options that have no effect or a limit.
     """
 
     act: str
@@ -46,12 +46,14 @@ class Done:
 def run(engine: Engine, text: str) -> Iterator[Done]:
     """Run the statements of a text, which is read whole before anything is done.
 
-    Each is yielded when it is done. The first failure says where it is and ends the run; what was
-    done before stays.
+    Each is yielded when it is done. The first failure names its statement and ends the run; the
+    statements before stay done.
     """
-    for together, group in groupby(parse(text), lambda one: isinstance(one, CreateStatement)):
+    for together, group in groupby(
+        parse(text), lambda statement: isinstance(statement, CreateStatement)
+    ):
         statements = list(group)
-        for batch in [statements] if together else [[one] for one in statements]:
+        for batch in [statements] if together else [[statement] for statement in statements]:
             try:
                 yield from _run(engine, batch)
             except HeadraceError as error:
@@ -61,7 +63,7 @@ def run(engine: Engine, text: str) -> Iterator[Done]:
 
 
 def _run(engine: Engine, batch: Sequence[Statement]) -> list[Done]:
-    creates = [one for one in batch if isinstance(one, CreateStatement)]
+    creates = [create for create in batch if isinstance(create, CreateStatement)]
     if creates:
         return _create(engine, creates)
     (statement,) = batch
@@ -82,18 +84,18 @@ def _run(engine: Engine, batch: Sequence[Statement]) -> list[Done]:
 
 
 def _create(engine: Engine, creates: Sequence[CreateStatement]) -> list[Done]:
-    requests = [TableRequest.of(one.name, one.query, one.options) for one in creates]
-    replacing = frozenset(_name(engine, one) for one in creates if one.replace)
+    requests = [TableRequest.of(create.name, create.query, create.options) for create in creates]
+    replacing = frozenset(_name(engine, create) for create in creates if create.replace)
     make(engine, requests, replacing)
     act = "created"
     return [
         Done(act, ".".join(name), notices=_notices(engine, act, *name))
-        for name in (_name(engine, one) for one in creates)
+        for name in (_name(engine, create) for create in creates)
     ]
 
 
 def _notices(engine: Engine, act: str, schema: str, name: str) -> tuple[str, ...]:
-    """What a statement gave without effect."""
+    """Return the notices about options of a statement that have no effect, or a limit."""
     if act not in ("created", "altered"):
         return ()
     state = engine.catalog.state()
@@ -108,12 +110,12 @@ def _alter(engine: Engine, statement: AlterStatement, schema: str, name: str) ->
     if statement.act == "resume":
         resume(engine, schema, name, resume_mode(statement.mode))
         return "resumed"
-    asked = Alteration.of(
+    alteration = Alteration.of(
         statement.options,
         query=KEEP if statement.query is None else statement.query,
         rename_to=KEEP if statement.rename_to is None else statement.rename_to,
     )
-    alter(engine, schema, name, asked)
+    alter(engine, schema, name, alteration)
     return "altered"
 
 
@@ -121,8 +123,8 @@ def _verify(engine: Engine, statement: VerifyStatement, schema: str, name: str) 
     oracle = oracle_of(statement.oracle)
     sample = None if statement.sample is None else SampleRequest.of(statement.sample)
     receipt = verify(engine, schema, name, source=statement.source, oracle=oracle, sample=sample)
-    found = f"NOT EQUAL, {receipt.missing} missing and {receipt.surplus} surplus"
-    result = "equal" if receipt.equal else found
+    unequal = f"NOT EQUAL, {receipt.missing} missing and {receipt.surplus} surplus"
+    result = "equal" if receipt.equal else unequal
     return Done(f"verified by {oracle} ({result})", f"{schema}.{name}", receipt.equal)
 
 

@@ -1,1 +1,1 @@
-"""The daemon: one thread decides; others take in cuts, refresh groups and serve requests."""
+"""The daemon: one thread ingests cuts and decides; others refresh groups and serve requests."""

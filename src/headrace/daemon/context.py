@@ -16,14 +16,14 @@ from headrace.errors import HeadraceError, InternalError
 from headrace.schedule.state import ScheduleState
 
 Report = Callable[[str], None]
-"""Receives, as text for people, what a daemon does."""
+"""Receives reports, as text for people, of what a daemon does."""
 
 
 def no_words(said: str) -> None:
-    """Ignore what a daemon does."""
+    """Ignore a report of a daemon."""
 
 
-# Without the lease or the server a daemon cannot go on: it starts over with a new lease.
+# Errors after which a daemon starts over with a new lease: the lease or the server is lost.
 ENDING = frozenset({"lease-lost", "connection-lost", "server-unreachable", "standby-server"})
 
 logger = logging.getLogger("headrace.daemon")
@@ -57,7 +57,7 @@ class DaemonContext:
         )
 
     def recover(self) -> None:
-        """Bring all logs back to their pins, while nothing else is written."""
+        """Roll all logs back to their pins, while nothing else is written."""
         try:
             self.engine.recover(self.lease)
         except HeadraceError as error:

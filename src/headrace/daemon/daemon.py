@@ -1,7 +1,7 @@
-"""The daemon: ingests changes, refreshes what is due, and performs the commands of others.
+"""The daemon: ingests changes, refreshes tables that are due, and performs requested commands.
 
-One thread asks for changes, ingests and decides. Workers refresh groups side by side. Commands and
-rebuilds of tables are done one at a time while nothing else is written.
+One thread probes for changes, ingests and decides. Workers refresh groups in parallel. Commands and
+rebuilds of tables are performed one at a time while nothing else is written.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from headrace.schedule.state import ScheduleState
 
 
 class Daemon:
-    """Serves one project until it is stopped. `report` receives, as text, what is done.
+    """Serves one project until it is stopped. `report` receives a text for each action.
 
-    `room` gives the bytes that are free on the project's disk, and all of them.
+    `room` returns the free and the total bytes of the project's disk.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Daemon:
         self._listener: WakeupListener | None = None
 
     def stop(self) -> None:
-        """Have `run` end once what is being done has ended; from any thread or signal handler."""
+        """Make `run` end after the work under way; from any thread or signal handler."""
         self._stop.set()
         if self._listener is not None:
             self._listener.wake()

@@ -1,5 +1,7 @@
-"""Work that is done one piece at a time while nothing else is written: commands of others, and
-rebuilds of tables."""
+"""Exclusive work: requested commands and rebuilds of tables, one at a time.
+
+Nothing else is written meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ class ExclusiveQueue:
         return bool(self._waiting) or self._thread is not None
 
     def take_request(self) -> bool:
-        """Put the request that has waited longest into the queue; False if there is none."""
+        """Put the request that has waited longest into the queue; return False if there is none."""
         request = self._desk.take(self._context.lease)
         if request is None:
             return False
@@ -54,14 +56,15 @@ class ExclusiveQueue:
         return True
 
     def rebuild(self, table: StreamTable) -> None:
-        """Put the rebuild of a table into the queue, with all that it needs."""
+        """Put the rebuild of a table, and of all that the rebuild needs, into the queue."""
         self._context.report(f"rebuilding {table.schema}.{table.name}")
         self._waiting.append(ExclusiveJob(lambda: self._rebuild(table)))
 
     def done(self) -> bool:
         """Return whether a piece of work ended since the last call; raise what ends the daemon.
 
-        Until then the piece counts as being done: the catalog has to be read again.
+        Until `done` returns True the piece counts as being done; then the catalog has to be read
+        again.
         """
         if not self._done.is_set():
             return False
@@ -72,14 +75,14 @@ class ExclusiveQueue:
         return True
 
     def go_on(self) -> None:
-        """Begin with the next piece, if none is being done; to be called while nothing runs."""
+        """Begin with the next piece, if none is being done; call only while no refresh runs."""
         if self._thread is None and self._waiting:
             work = self._waiting.popleft().work
             self._thread = threading.Thread(target=self._do, args=(work,), name="headrace-alone")
             self._thread.start()
 
     def end(self) -> None:
-        """Wait for the piece that is being done; the others are left to whoever serves next."""
+        """Wait for the piece that is being done; give the other requests back to the catalog."""
         if self._thread is not None:
             self._thread.join()
         self._desk.close()
@@ -103,7 +106,7 @@ class ExclusiveQueue:
         try:
             self._desk.give_back(request)
         except HeadraceError as error:
-            # Without the server its client gets `request-lost`, which says less than the truth.
+            # Without the server the client gets `request-lost`, although nothing was done for it.
             self._context.failed("giving back a request", error)
 
     def _rebuild(self, table: StreamTable) -> None:
@@ -123,7 +126,7 @@ class ExclusiveQueue:
     def _forget_retry(self, table: StreamTable) -> None:
         """Have a table that was rebuilt follow its schedule at once.
 
-        One that is still to be rebuilt keeps the pause before the next attempt.
+        A table that is still to be rebuilt keeps the pause before the next attempt.
         """
         state = self._context.engine.catalog.state()
         current = state.stream_table(table.schema, table.name)

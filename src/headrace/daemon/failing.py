@@ -14,7 +14,10 @@ def stop_failing(engine: Engine, tables: Iterable[StreamTable], why: str, fence:
     """Suspend tables until they are resumed, with the reason."""
     for table in tables:
         with engine.step(AlterTable(table.relation)), engine.changing(State()) as current:
-            found = current.origin(table.relation)
-            if isinstance(found, StreamTable) and found.status is not Status.SUSPENDED:
-                reason = f"suspended after {found.failures} failures in a row: {why}"
-                engine.catalog.commit(Change(put=(found.suspended(reason),)), fence=fence)
+            current_table = current.origin(table.relation)
+            if (
+                isinstance(current_table, StreamTable)
+                and current_table.status is not Status.SUSPENDED
+            ):
+                reason = f"suspended after {current_table.failures} failures in a row: {why}"
+                engine.catalog.commit(Change(put=(current_table.suspended(reason),)), fence=fence)

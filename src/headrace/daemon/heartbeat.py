@@ -1,8 +1,8 @@
-"""The heartbeat of the loop: a thread that records, every few seconds, whether rounds go on.
+"""The heartbeat of the loop: a thread that records every few seconds how old the round is.
 
 The loop itself may wait for long: a publish holds the catalog's connection, and an ingest may copy
-a source. So the heartbeat has a thread and a connection of its own, and says what the loop is busy
-with.
+a source. So the heartbeat has a thread and a connection of its own, and records the loop's current
+activity.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ class LoopHeartbeat:
     def __init__(self, database: Database, fence: int) -> None:
         self._database = database
         self._fence = fence
-        # Replaced as one, as another thread reads it.
+        # A tuple, so that the other thread reads a consistent pair.
         self._round: tuple[float, str | None] = (time.monotonic(), None)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="headrace-heartbeat", daemon=True)
         self._connection: Connection | None = None
 
     def round(self, busy: str | None = None) -> None:
-        """Note that a round begins, and what runs beside it that it may have to wait for."""
+        """Note that a round begins, and the work beside the loop that the round may wait for."""
         self._round = time.monotonic(), busy
 
     @contextmanager
     def busy(self, activity: str) -> Iterator[None]:
-        """Note that the loop's thread does something that may take long."""
+        """Note for a `with` that the loop's thread does something that may take long."""
         before = self._round[1]
         self._round = self._round[0], activity
         try:
@@ -86,7 +86,7 @@ class LoopHeartbeat:
                 elapsed = timedelta(seconds=max(time.monotonic() - began, 0.0))
                 beat(self._connection, self._fence, elapsed, busy)
         except HeadraceError as error:
-            # The loop finds out by itself that the server is gone.
+            # The loop itself detects that the server is gone.
             logger.info("heartbeat: %s", error)
             self._close()
 

@@ -1,7 +1,7 @@
 """Ingests of a daemon: a cut when there are changes, and retries when that failed.
 
-Each database by itself: one that does not answer stops nothing but what reads it. Suspended
-sources, such as one that was locked when it had to be copied, are retried.
+Each database is ingested by itself: one that does not answer stops only the tables that read it.
+Suspended sources, such as one that was locked when it had to be copied, are retried.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from headrace.schedule.retry import after_failure
 from headrace.source.connection import Database
 
 NEVER_SUSPENDED = 1 << 30
-# Rows that are written may mend a source. An attempt copies it, which rows alone cause only after a
-# rest of so many seconds, and of so many times as long as the last attempt took.
+# Rows that are written may mend a suspended source, and an attempt copies the source. Rows alone
+# cause an attempt only after a rest of REST_SECONDS and REST_FACTOR times the last attempt's time.
 REST_SECONDS, REST_FACTOR = 10.0, 10.0
 LEASE_LOST = "lease-lost"
 
@@ -50,15 +50,15 @@ class SourceIngester:
         # The standing of the suspended sources when they were last tried.
         self._standing: dict[int, Standing] = {}
         self._rest_until = 0.0
-        # Up to this position the WAL has nothing new; it is not asked again before this time.
+        # Up to position `_quiet` the WAL has no changes; the next probe is at `_ask_log_at`.
         self._quiet = 0
         self._ask_log_at = 0.0
         self._reason: str | None = None
 
     def take(self, state: State, *, thorough: bool) -> bool:
-        """Ingest a cut if anything is new; return whether the catalog has changed by that.
+        """Ingest a cut if there are changes; return whether the catalog has changed by that.
 
-        Without `thorough` only buffers and WAL are asked for changes.
+        Without `thorough` only buffers and the WAL are probed for changes.
         """
         if time.monotonic() < self._not_before or not self._is_reached(state):
             return False
@@ -84,7 +84,7 @@ class SourceIngester:
             self._probe = None
 
     def _note(self, log: StreamingReader | None) -> None:
-        """Report once why the WAL is not streamed."""
+        """Report once the reason for which the WAL is not streamed."""
         reason = None if log is None else log.reason
         if reason is not None and reason != self._reason:
             self._context.report(f"the WAL is read in batches, not streamed: {reason}")
@@ -105,10 +105,9 @@ class SourceIngester:
         return after
 
     def _try_stopped(self, state: State) -> State:
-        """Ingest a cut with the suspended sources: from time to time, and as soon as something
-        about one of them changes."""
+        """Ingest a cut with the suspended sources, after a backoff or once a source has changed."""
         sources = sources_in(state, self._number)
-        stopped = {one.relation for one in sources if one.status is Status.SUSPENDED}
+        stopped = {source.relation for source in sources if source.status is Status.SUSPENDED}
         waiting = {
             name
             for table in state.stream_tables
@@ -118,11 +117,13 @@ class SourceIngester:
         if not waiting:
             self._stalls, self._stalled_until = 0, 0.0
             return state
-        found = self._stands(state, [one.oid for one in sources if one.relation in waiting])
+        standings = self._stands(
+            state, [source.oid for source in sources if source.relation in waiting]
+        )
         began = time.monotonic()
-        if began < self._stalled_until and not self._may_be_mended(found, began):
+        if began < self._stalled_until and not self._may_be_mended(standings, began):
             return state
-        self._standing = found
+        self._standing = standings
         context = self._context
         engine, fence = context.engine, context.lease.fence
         kind: type[HeadraceError] = NeedsReinit
@@ -134,7 +135,7 @@ class SourceIngester:
             if error.code in ENDING:
                 raise
             kind = type(error)
-            engine.roll_back((one.relation for one in sources), fence)
+            engine.roll_back((source.relation for source in sources), fence)
             context.failed("copying sources again", error)
             after = engine.catalog.state()
         ended = time.monotonic()
@@ -149,7 +150,8 @@ class SourceIngester:
         if found == self._standing:
             return False
         shapes, before = (
-            {oid: one.shape for oid, one in each.items()} for each in (found, self._standing)
+            {oid: source_standing.shape for oid, source_standing in each.items()}
+            for each in (found, self._standing)
         )
         return shapes != before or now >= self._rest_until
 
@@ -176,24 +178,27 @@ class SourceIngester:
         return self._probe
 
     def _wal_has_changes(self, database: records.DatabaseRecord) -> bool:
-        """Ask for changes in the WAL, less often the more that costs; a streamed WAL is here."""
+        """Return whether the WAL has changes; a WAL that is not streamed is probed with pauses.
+
+        The pause grows with the time that the last probe took.
+        """
         if database.following is None or database.snapshot is None:
             return True
         engine = self._context.engine
-        log = log_of(engine, database, database.following)
-        upto = log.received()
+        reader = log_of(engine, database, database.following)
+        upto = reader.received()
         if upto is None and time.monotonic() < self._ask_log_at:
             return False
         with engine.source_database(database).session() as connection:
-            found = probe_changes(connection, log, database.snapshot, self._quiet, upto)
-        self._quiet = found.quiet
-        self._ask_log_at = time.monotonic() + pause(found.seconds)
-        return found.pending
+            probe_result = probe_changes(connection, reader, database.snapshot, self._quiet, upto)
+        self._quiet = probe_result.quiet
+        self._ask_log_at = time.monotonic() + pause(probe_result.seconds)
+        return probe_result.pending
 
     def _is_reached(self, state: State) -> bool:
         """Return whether an attached database that failed answers again.
 
-        A thread of its own connects: a silent database would keep all others waiting.
+        A separate thread connects, since a database that does not answer would block all others.
         """
         if self._number == HOME or not self._failures:
             return True
@@ -212,7 +217,7 @@ class SourceIngester:
         context = self._context
         self.close()
         self._failures += 1
-        # A cut that fails as a whole costs little, and everything waits for it: at most a minute.
+        # A cut that fails as a whole costs little, and all readers wait for it: at most a minute.
         wait = after_failure(Unavailable, self._failures, NEVER_SUSPENDED, context.random)
         self._not_before = time.monotonic() + (wait or timedelta()).total_seconds()
         sources = sources_in(state, self._number)
@@ -222,29 +227,29 @@ class SourceIngester:
         self._record(error.message)
 
     def _record(self, failure: str | None) -> None:
-        """Record that changes cannot be taken in, and why; or that they are taken in again."""
+        """Record the failure to take in changes; None records that they are taken in again."""
         context = self._context
         try:
             with context.engine.changing(State()) as current:
-                known = current.database(self._number)
-                since = None if failure is None else known.failing_since or context.now()
-                failing = replace(known, failing_since=since, failure=failure)
-                if failing != known:
+                record = current.database(self._number)
+                since = None if failure is None else record.failing_since or context.now()
+                failing = replace(record, failing_since=since, failure=failure)
+                if failing != record:
                     context.engine.catalog.commit(Change(put=(failing,)), fence=context.lease.fence)
         except HeadraceError as error:
-            # Without the catalog nobody sees a status either.
+            # Without the catalog no status can be shown either.
             context.failed("recording a failure", error)
 
 
 class SourceIngesters:
-    """The ingests of all databases, one after the other; none waits for one that fails."""
+    """The ingests of all databases, one after the other; none waits for a database that fails."""
 
     def __init__(self, context: DaemonContext) -> None:
         self._context = context
         self._ingesters: dict[int, SourceIngester] = {}
 
     def take(self, state: State, *, thorough: bool) -> bool:
-        """Ingest what is new in any database; return whether the catalog has changed by that."""
+        """Ingest the changes of every database; return whether the catalog has changed by that."""
         numbers = databases_of(state)
         for gone in self._ingesters.keys() - set(numbers):
             self._ingesters.pop(gone).close()
@@ -253,8 +258,8 @@ class SourceIngesters:
             if number not in self._ingesters:
                 self._ingesters[number] = SourceIngester(self._context, number)
             # An ingest starts from the state that the one before it left.
-            known = self._context.engine.catalog.state() if took else state
-            took |= self._ingesters[number].take(known, thorough=thorough)
+            newest_state = self._context.engine.catalog.state() if took else state
+            took |= self._ingesters[number].take(newest_state, thorough=thorough)
         return took
 
     def close(self) -> None:

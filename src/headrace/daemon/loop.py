@@ -1,4 +1,4 @@
-"""The loop of one lease term: asks, ingests and decides in one thread, until it is stopped."""
+"""The loop of one lease term: probes, ingests and decides in one thread, until it is stopped."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from headrace.schedule.state import agenda, followed, passed, startable, tiers_o
 from headrace.schedule.strata_ticks import TickCounter
 from headrace.schedule.tiers_in_force import tiers_in_force
 
-# Seconds between two rounds: while something goes on, and after long quiet.
+# Seconds between two rounds: while work is under way, and after a long time without work.
 SHORTEST, LONGEST = 0.02, 0.25
-# Interval of full checks, for what the pending probe cannot see: sources that were rewritten behind
-# their triggers, views, settings.
+# Interval of full checks, for changes that the pending probe cannot see: sources that were
+# rewritten behind their triggers, views, settings.
 THOROUGH = 5.0
 # Seconds that work may take to end after the daemon was stopped, before it is cancelled.
 PATIENCE = 10.0
@@ -39,7 +39,7 @@ LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 class DaemonLoop:
-    """What a daemon does under one lease."""
+    """The work of a daemon under one lease."""
 
     def __init__(self, context: DaemonContext, graph: LiveGraph, stop: threading.Event) -> None:
         self._context = context
@@ -56,14 +56,14 @@ class DaemonLoop:
         # A request may have come while another one was performed.
         self._may_be_asked = False
         self._looked_at = -THOROUGH
-        # When the latest round began in which all databases were asked for whatever is new.
+        # When the latest full check of all databases began.
         self._asked_at = LONG_AGO
         self._sampled_at = -THOROUGH
         self._noted: tuple[TierInForce, ...] | None = None
         self._decide_at: datetime | None = None
 
     def run(self) -> None:
-        """Serve until stopped; what is being done then is finished, or cancelled."""
+        """Serve until stopped, and then finish or cancel the work under way."""
         with self._heartbeat:
             self._run()
 
@@ -71,33 +71,33 @@ class DaemonLoop:
         context = self._context
         context.engine.catalog.lose_requests(context.lease.fence)
         self._warm_up()
-        pause, asked = SHORTEST, True
+        pause, may_have_request = SHORTEST, True
         try:
             self._reload()
             while not self._stop.is_set():
-                active = self._tick(asked=asked)
+                active = self._tick(asked=may_have_request)
                 pause = SHORTEST if active else min(1.5 * pause, LONGEST)
-                asked = context.listener.wait(pause)
+                may_have_request = context.listener.wait(pause)
         finally:
             with self._heartbeat.busy("stopping"):
                 self._end()
 
     def _tick(self, *, asked: bool) -> bool:
-        """Perform one round; return whether anything goes on. `asked`: there may be a request."""
+        """Perform one round; return whether work is under way. `asked`: there may be a request."""
         self._heartbeat.round(self._activity())
         thorough = time.monotonic() - self._looked_at >= THOROUGH
         if thorough:
             self._looked_at = time.monotonic()
             self._require_lease()
-            # Before changes are taken in: a slot that holds back too much is dropped by that.
+            # Measure before the ingest, which drops a slot that retains too much WAL.
             self._measure()
         ended = self._refreshes.collect(self._state, self._settings)
         done = self._exclusive.done()
         if ended or done or thorough:
-            # The next moment at which something is due has to be found again.
+            # The next moment at which a group is due has to be computed again.
             self._decide_at = None
         if done:
-            # What is due gets its turn in this round, before the next request.
+            # Groups that are due get their turn in this round, before the next request.
             self._may_be_asked = True
         elif (asked or thorough or self._may_be_asked) and not self._exclusive.wanted:
             self._may_be_asked = self._exclusive.take_request()
@@ -126,16 +126,18 @@ class DaemonLoop:
         return self._decide() or ended or took or done or bool(self._refreshes.relations)
 
     def _activity(self) -> str | None:
-        """Return what runs beside the loop and may hold what the loop needs, such as a publish."""
+        """Return the work beside the loop that the loop may have to wait for, such as a publish."""
         if self._exclusive.wanted:
             return "performing a command or a rebuild"
         return "refreshing" if self._refreshes.relations else None
 
     def _require_lease(self) -> None:
-        """Raise `lease-lost` if the lease is not ours: a session that broke has given it up."""
-        ours, found = self._context.lease, self._context.engine.catalog.serving()
-        if found is None or found.fence != ours.fence:
-            raise lease_lost(ours.fence, ours.fence if found is None else found.fence)
+        """Raise `lease-lost` if the lease is not ours any more, as after the session broke."""
+        own_lease, serving_lease = self._context.lease, self._context.engine.catalog.serving()
+        if serving_lease is None or serving_lease.fence != own_lease.fence:
+            raise lease_lost(
+                own_lease.fence, own_lease.fence if serving_lease is None else serving_lease.fence
+            )
 
     def _measure(self) -> None:
         """Send alerts of levels that have changed."""
@@ -163,9 +165,11 @@ class DaemonLoop:
         self._note_tiers()
         context = self._context
         tables = self._state.stream_tables
-        viewing = [one for one in tables if one.views and one.status is not Status.SUSPENDED]
-        known = followed(self._agenda()) if viewing else frozenset()
-        viewing = [one for one in viewing if one.relation in known]
+        viewing = [
+            table for table in tables if table.views and table.status is not Status.SUSPENDED
+        ]
+        followed_tables = followed(self._agenda()) if viewing else frozenset()
+        viewing = [table for table in viewing if table.relation in followed_tables]
         if viewing:
             with context.engine.database.session() as connection:
                 changed = changed_views(connection, *viewing, wait=False)
@@ -180,44 +184,46 @@ class DaemonLoop:
         if now - self._sampled_at < min(THOROUGH, settings.lazy_refresh_timeout / 2):
             return
         self._sampled_at = now
-        before = {name: one.total for name, one in context.memory.reads.items()}
+        before = {name: activity.total for name, activity in context.memory.reads.items()}
         sample_reads(context.engine, state, settings, context.memory, context.now())
-        if before != {name: one.total for name, one in context.memory.reads.items()}:
+        if before != {name: activity.total for name, activity in context.memory.reads.items()}:
             self._decide_at = None
 
     def _note_tiers(self) -> None:
         """Record the tiers in force, if they have changed."""
         tables = {table.relation: table for table in self._state.stream_tables}
-        found = tiers_in_force(tables, self._settings, self._context.memory)
-        if found != self._noted:
-            self._context.engine.catalog.note_tiers(found)
-            self._noted = found
+        tiers = tiers_in_force(tables, self._settings, self._context.memory)
+        if tiers != self._noted:
+            self._context.engine.catalog.note_tiers(tiers)
+            self._noted = tiers
 
     def _decide(self) -> bool:
-        """Start what is due; return whether anything was started."""
+        """Start the groups and rebuilds that are due; return whether any was started."""
         context, state, settings = self._context, self._state, self._settings
         now = context.now()
         if self._decide_at is not None and self._decide_at > now:
             return False
         groups = self._agenda()
-        known = followed(groups)
+        followed_tables = followed(groups)
         stale = [
             *state.to_be_rebuilt,
             *(t for t in state.stream_tables if is_stale(t) and t.status is not Status.SUSPENDED),
         ]
         lazy = timedelta(seconds=settings.lazy_refresh_timeout)
-        found = due(now, groups, lazy)
-        # What has rows is rebuilt at once; what never had any waits for its schedule.
-        first = {name for one in found for name in one.relations}
-        wanted = [t for t in stale if t.relation in (first if t.is_uninitialized else known)]
-        if any(self._rebuild(table) for table in wanted):
+        due_groups = due(now, groups, lazy)
+        # A table with rows is rebuilt at once; one that was never filled waits for its schedule.
+        first = {name for group in due_groups for name in group.relations}
+        tables_to_rebuild = [
+            t for t in stale if t.relation in (first if t.is_uninitialized else followed_tables)
+        ]
+        if any(self._rebuild(table) for table in tables_to_rebuild):
             return True
         running = self._refreshes.relations
         hopeless = {table.relation for table in stale}
         reads = {table.relation: table.inputs for table in state.stream_tables}
         lacking = {t.relation for t in state.stream_tables if t.epoch == 0 or lacks(state, t)}
         start, idle = startable(
-            [one for one in found if hopeless.isdisjoint(one.relations)],
+            [group for group in due_groups if hopeless.isdisjoint(group.relations)],
             reads,
             lacking,
             running,
@@ -241,7 +247,10 @@ class DaemonLoop:
         return frozenset(
             table.relation
             for table in tables
-            if any(failing_databases(self._state, one) for one in upstream(tables, table))
+            if any(
+                failing_databases(self._state, upstream_table)
+                for upstream_table in upstream(tables, table)
+            )
         )
 
     def _end_tick(self) -> None:
@@ -265,7 +274,7 @@ class DaemonLoop:
         return agenda(self._state, self._settings, self._graph.groups, memory, running)
 
     def _rebuild(self, table: StreamTable) -> bool:
-        """Have a table rebuilt, unless that was tried just now; return whether it will be."""
+        """Queue the rebuild of a table, unless one was tried just now; return whether it was."""
         context = self._context
         if context.memory.retry_at.get(table.relation, LONG_AGO) > context.now():
             return False

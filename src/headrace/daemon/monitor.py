@@ -1,6 +1,6 @@
-"""The daemon's look at what piles up: slots, change buffers, stream tables that are late, the disk.
+"""Measuring of backlogs by the daemon: slots, change buffers, late stream tables, the disk.
 
-The judgements are those of `headrace health`; this sends an alert when one of them changes.
+The judgements are those of `headrace health`; the monitor sends an alert when one of them changes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from headrace.source.faults import translated
 Measured: TypeAlias = dict[Subject, tuple[Level, str]]
 
 Room = Callable[[], tuple[int, int]]
-"""Gives the bytes that are free on the project's disk, and all of them."""
+"""Returns the free and the total bytes of the project's disk."""
 
 LAG_UNKNOWN = "was due, and how long it has lacked changes is unknown: see headrace health"
 
@@ -45,7 +45,7 @@ WATCHING = Alert(
 
 
 class Monitor:
-    """What a daemon has sent of levels, by area: one that cannot be looked at stays as it was."""
+    """The levels that a daemon has sent, by area; an area that cannot be measured keeps its own."""
 
     def __init__(self, room: Room | None = None) -> None:
         self._room = room
@@ -54,21 +54,22 @@ class Monitor:
     def look(
         self, engine: Engine, state: State, now: datetime, tiers: Mapping[str, Tier] = ALL_HOT
     ) -> None:
-        """Measure, and send what has changed; what could not be sent is sent by the next look.
+        """Measure levels and send an alert for each that has changed.
 
-        `tiers` are those in force, by relation; a table without one is hot.
+        Alerts that could not be sent are sent by the next call. `tiers` are those in force, by
+        relation; a table without one is hot.
         """
         settings = engine.settings(state)
         before = self._sent or {}
-        # What a daemon before this one has sent is not known.
+        # The levels that an earlier daemon has sent are not known.
         alerts = [WATCHING] if self._sent is None else []
         after = dict(before)
         areas = self._areas(engine, state, settings, now, tiers)
         for area in [*before.keys() - areas.keys(), *areas]:
             measured = areas.get(area, {})
             if measured is not None:
-                after[area], found = crossings(before.get(area, {}), measured, now)
-                alerts += found
+                after[area], area_alerts = crossings(before.get(area, {}), measured, now)
+                alerts += area_alerts
         if alerts:
             with (
                 translated(),
@@ -87,9 +88,10 @@ class Monitor:
         now: datetime,
         tiers: Mapping[str, Tier],
     ) -> dict[Hashable, Measured | None]:
-        """What was measured, None where that is not possible now."""
+        """Return the measured levels by area, None for an area that cannot be measured now."""
         areas: dict[Hashable, Measured | None] = {
-            ("database", one.id): _database(engine, state, settings, one) for one in state.databases
+            ("database", database.id): _database(engine, state, settings, database)
+            for database in state.databases
         }
         areas["lag"] = late_tables(engine, state, settings, now, tiers)
         areas["disk"] = self._disk()
@@ -111,28 +113,28 @@ def _database(
     if not oids:
         return {}
     if database.failing_since is not None:
-        # That has an alert of its own, and waiting for an answer would keep the daemon.
+        # The failure has an alert of its own, and the daemon must not wait for an answer.
         return None
     slot = None if database.following is None else database.following.slot
     try:
-        seen = observe_sizes(engine.source_database(database), oids, slot)
+        observed = observe_sizes(engine.source_database(database), oids, slot)
     except HeadraceError:
         if database.id == HOME:
             raise
         return None
-    return sizes(state, settings, database, seen)
+    return sizes(state, settings, database, observed)
 
 
 def sizes(state: State, settings: Settings, database: DatabaseRecord, seen: Observed) -> Measured:
-    """The levels of a database's slot and change buffers (pure)."""
+    """Return the levels of a database's slot and change buffers (pure)."""
     measured: Measured = {}
     if database.following is not None and seen.slot is not None:
         name = database.following.slot
         measured["slot", name, "slot-lag"] = slot_level(settings, name, seen.slot)
     for source in state.sources:
         if source.database == database.id and source.mode is not CaptureMode.WAL:
-            found = buffer_level(settings, seen.buffers.get(source.oid, 0))
-            measured["source", qualified(*state.name_parts(source)), "buffer-size"] = found
+            level = buffer_level(settings, seen.buffers.get(source.oid, 0))
+            measured["source", qualified(*state.name_parts(source)), "buffer-size"] = level
     return measured
 
 
@@ -145,8 +147,8 @@ def late_tables(
 ) -> Measured:
     """Return the stream tables with a schedule, and whether they are later than promised.
 
-    A calculated table is judged by the schedules of those that read it. One whose lag is unknown
-    counts from its latest refresh, or from its creation.
+    A calculated table is judged by the schedules of those that read it. A table whose lag is
+    unknown counts from its latest refresh, or from its creation.
     """
     schedules = schedules_of(state, settings.time_zone)
 
@@ -166,9 +168,9 @@ def late_tables(
         for table in state.stream_tables
         if table.schedule is not None
     }
-    found = lags(state, availability(engine, state), now) if maybe_late else {}
+    lags_by_relation = lags(state, availability(engine, state), now) if maybe_late else {}
     for table in maybe_late:
-        own = found[table.relation].own
+        own = lags_by_relation[table.relation].own
         if own is None:
             measured[_late(table)] = ("warning", LAG_UNKNOWN)
         elif is_late(table, own):
@@ -181,6 +183,6 @@ def _late(table: StreamTable) -> Subject:
 
 
 def disk_level(free: int, total: int) -> Measured:
-    """The level of the project's disk (pure)."""
-    found = health.disk(free, total)
-    return {("disk", "project", "disk-space"): (found.level, found.detail)}
+    """Return the level of the project's disk (pure)."""
+    judgement = health.disk(free, total)
+    return {("disk", "project", "disk-space"): (judgement.level, judgement.detail)}

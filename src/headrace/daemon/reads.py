@@ -1,6 +1,6 @@
-"""How often others read the served tables: PostgreSQL's counters, without our own scans.
+"""Counts of others' reads of the served tables: PostgreSQL's counters, without our own scans.
 
-Of a partitioned table the scans of its partitions count, each by itself.
+The scans of a partitioned table are the sum of the scans of its partitions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ OWN = "SELECT relation, own_scans FROM headrace.stream_tables"
 def sample_reads(
     engine: Engine, state: State, settings: Settings, memory: ScheduleState, now: datetime
 ) -> None:
-    """Note the scans so far of every table whose tier depends on reads."""
+    """Record the scans so far of every table whose tier depends on reads."""
     watched = {
         (table.schema, table.name): table
         for table in state.stream_tables
@@ -40,12 +40,12 @@ def sample_reads(
     schemas, names = [schema for schema, _ in watched], [name for _, name in watched]
     with engine.database.session() as connection, translated():
         rows = connection.execute(SCANS, (schemas, names)).fetchall()
-        # Asked afterwards, so that whatever of our own is in the scans is in these as well.
+        # Read after the scans, so that our own scans among those are counted here as well.
         own = dict(connection.execute(OWN).fetchall())
     for schema, name, scans in rows:
         table = watched[schema, name]
         sample = ScanCounters(now, int(scans), own.get(table.relation, table.own_scans))
-        known = memory.reads.get(table.relation)
+        activity = memory.reads.get(table.relation)
         memory.reads[table.relation] = (
-            ReadActivity.begin(sample) if known is None else known.then(sample)
+            ReadActivity.begin(sample) if activity is None else activity.then(sample)
         )

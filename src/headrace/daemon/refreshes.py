@@ -46,21 +46,24 @@ class Refreshes:
     @property
     def relations(self) -> frozenset[str]:
         """The tables that are being refreshed."""
-        return frozenset(name for one in self._running.values() for name in one.relations)
+        return frozenset(name for running in self._running.values() for name in running.relations)
 
     def start(self, waiting: Iterable[Due], state: State, workers: int) -> bool:
-        """Start as many as there are workers for; return whether any was started."""
+        """Start as many groups as there are workers for; return whether any was started."""
         context = self._context
-        found = {one.relations[0]: one for one in waiting}
+        groups_by_name = {group.relations[0]: group for group in waiting}
         jobs = [
-            Job(name, _database_of(state, one.relations), one.tier, one.since)
-            for name, one in found.items()
+            Job(name, _database_of(state, group.relations), group.tier, group.since)
+            for name, group in groups_by_name.items()
         ]
-        busy = [one.database for one in self._running.values()]
-        claims = {o.id: Claim(o.share, o.quota, o.priority) for o in state.databases}
+        busy = [running.database for running in self._running.values()]
+        claims = {
+            database.id: Claim(database.share, database.quota, database.priority)
+            for database in state.databases
+        }
         chosen = pick(jobs, busy, workers, claims)
         for job in chosen:
-            relations = found[job.name].relations
+            relations = groups_by_name[job.name].relations
             context.memory.attempted(relations, context.now())
             context.engine.hold(state)
             future = self._pool.submit(
@@ -107,14 +110,14 @@ class Refreshes:
             error = internal_error("refresh a group", error)
         state = context.engine.catalog.state()
         tables = [t for t in state.stream_tables if t.relation in running.relations]
-        context.failed(", ".join(f"{one.schema}.{one.name}" for one in tables), error)
+        context.failed(", ".join(f"{table.schema}.{table.name}" for table in tables), error)
         if error.code in ENDING:
             raise error
         if isinstance(error, Unavailable):
             failures = context.memory.missed(running.relations)
         else:
             context.memory.found(running.relations)
-            failures = max((one.failures for one in tables), default=0)
+            failures = max((table.failures for table in tables), default=0)
         wait = after_failure(type(error), max(failures, 1), settings.max_failures, context.random)
         if wait is None:
             stop_failing(context.engine, _worst(tables), error.message, context.lease.fence)
@@ -124,20 +127,20 @@ class Refreshes:
 
 
 def _database_of(state: State, relations: Iterable[str]) -> int:
-    """Return the database that a group has its rows from; the home database for several."""
-    wanted = frozenset(relations)
+    """Return the database of the sources of a group; the home database if there are several."""
+    members = frozenset(relations)
     below = {
         name
         for table in state.stream_tables
-        if table.relation in wanted
-        for one in upstream(state.stream_tables, table)
-        for name in one.inputs
+        if table.relation in members
+        for upstream_table in upstream(state.stream_tables, table)
+        for name in upstream_table.inputs
     }
     numbers = databases_of(state, frozenset(below))
     return numbers[0] if len(numbers) == 1 else HOME
 
 
 def _worst(tables: list[StreamTable]) -> list[StreamTable]:
-    """Return those that failed most often; others of their group only waited for them."""
-    most = max((one.failures for one in tables), default=0)
-    return [one for one in tables if one.failures == most]
+    """Return the tables that failed most often; others of their group only waited for them."""
+    most = max((table.failures for table in tables), default=0)
+    return [table for table in tables if table.failures == most]

@@ -31,7 +31,7 @@ from headrace.spark.jobs import acting_thread
 
 logger = logging.getLogger(__name__)
 
-# How often progress is reported and a cancellation is looked for.
+# Interval at which progress is reported and a cancellation is looked up.
 LOOK_SECONDS = 0.25
 
 # A cancelled request is stopped before these steps. Others clean up, also after a failure.
@@ -62,10 +62,11 @@ class _Performance:
 
 
 class RequestExecutor:
-    """Where a serving engine performs requests, in as many threads as it is called from.
+    """Performs requests with a serving engine, in as many threads as it is called from.
 
-    It stands between the engine and the receivers of progress and steps: from there it reports what
-    a performing thread does, and stops it on request. Other threads are not affected.
+    The executor replaces the engine's receivers of progress and steps by its own: these report what
+    a performing thread does, stop the thread on request, and pass everything on. Other threads are
+    not affected.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -75,9 +76,9 @@ class RequestExecutor:
         engine.progress, engine.watch = self._progress, self._step
 
     def serve_next(self, lease: Lease) -> bool:
-        """Perform the request that has waited longest; False if none waits.
+        """Perform the request that has waited longest; return False if none waits.
 
-        No other thread writes meanwhile: after a failure all logs are brought back to their pins.
+        No other thread may write meanwhile: after a failure all logs are rolled back to their pins.
         """
         request = self.take(lease)
         if request is not None and not self.perform(request):
@@ -85,11 +86,11 @@ class RequestExecutor:
         return request is not None
 
     def take(self, lease: Lease) -> Request | None:
-        """The request that has waited longest, as begun under this lease; it must be performed."""
+        """Return the longest waiting request, begun under this lease; it must be performed."""
         return self._engine.catalog.next_request(lease.fence)
 
     def give_back(self, request: Request) -> None:
-        """Let a request that was taken and not begun wait for whoever serves next."""
+        """Put a request that was taken and not begun back into the queue, for the next daemon."""
         self._engine.catalog.give_back(request.id)
 
     def close(self) -> None:
@@ -97,9 +98,9 @@ class RequestExecutor:
         self._engine.progress, self._engine.watch = self._report, self._watched
 
     def perform(self, request: Request) -> bool:
-        """Perform a request that was taken, in this thread; it ends, whatever happens.
+        """Perform a request that was taken, in this thread, and end the request in any case.
 
-        False if it failed: what it wrote beyond the pins is left for the caller to roll back.
+        Return False if it failed: the caller has to roll back what it wrote beyond the pins.
         """
         performance = _Performance(request.id, threading.get_ident())
         self._performances[performance.thread] = performance
@@ -127,7 +128,7 @@ class RequestExecutor:
             answer = command.answer.encode(command.perform(self._engine))
             return {"result": json.loads(to_json(answer))}
         except Exception as error:
-            # Whatever it is, somebody waits for it.
+            # Every error is returned, as a client waits for the end of the request.
             if performance.cancelled and isinstance(error, HeadraceError):
                 error = request_cancelled()
             elif not isinstance(error, HeadraceError):
@@ -141,7 +142,7 @@ class RequestExecutor:
         try:
             self._engine.catalog.finish(request, **outcome)
         except Transient:
-            # The connection broke and is opened again. To say it twice does no harm.
+            # The catalog opens a new connection; to finish a request twice does no harm.
             self._engine.catalog.finish(request, **outcome)
 
     def _attend(self, performance: _Performance, ended: threading.Event) -> None:

@@ -1,7 +1,7 @@
 """The waiting of a daemon: for new requests, for work that ended, for the next round.
 
-One connection to the home database asks for pending changes and receives notifications of requests;
-a pair of sockets wakes the waiting thread from any other, or from a signal handler.
+One connection to the home database probes for pending changes and receives notifications of
+requests; with a pair of sockets any other thread, or a signal handler, wakes the waiting thread.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from headrace.source.faults import translated
 
 
 class PendingProbe:
-    """Asks one database, over a connection of its own, whether it has pending changes."""
+    """Probes one database, over a given connection, for pending changes."""
 
     def __init__(self, connection: Connection[Any]) -> None:
         self._connection = connection
@@ -33,9 +33,9 @@ class PendingProbe:
 
     def since(self, sources: Sequence[int], snapshot: str) -> bool:
         """Return whether a source, by its oid, has changes that its cut's snapshot does not see."""
-        asked = (tuple(sources), snapshot)
-        if asked != self._asked or self._question is None:
-            self._asked, self._question = asked, question(sources, snapshot)
+        question_key = (tuple(sources), snapshot)
+        if question_key != self._asked or self._question is None:
+            self._asked, self._question = question_key, question(sources, snapshot)
         return has_news(self._connection, self._question)
 
     def close(self) -> None:
@@ -43,9 +43,10 @@ class PendingProbe:
 
 
 class WakeupListener:
-    """Used by one thread, except for `wake`; errors of PostgreSQL leave it translated.
+    """Waits for requests; used by one thread, except for `wake`.
 
-    `probe` asks the home database for pending changes, over the same connection.
+    `probe` probes the home database for pending changes, over the same connection. Errors of
+    PostgreSQL are raised translated.
     """
 
     def __init__(self, database: Database) -> None:

@@ -15,7 +15,8 @@ that is monotone in all relations that changed gains rows, and loses none, when 
 | left and anti join | the preserved side does, and the other did not change |
 | any other | nothing below it changed |
 
-This is about the net change: logs that are read raw have rows that were added and removed again.
+The table is about the net change: logs that are read raw have rows that were added and removed
+again.
 """
 
 from __future__ import annotations
@@ -65,7 +66,10 @@ class Differentiation:
         return drop_empty(of.delta(self))
 
     def before(self, of: Operator) -> Operator:
-        """An unchanged relation is the same before and after, and read as one input."""
+        """Return the plan over the states before the change.
+
+        An unchanged relation is the same before and after, and is read as one input.
+        """
         if isinstance(of, Scan):
             return replace(of, version="before" if of.relation in self.changed else "after")
         return of.with_children(*(self.before(child) for child in of.children))
@@ -96,7 +100,8 @@ def drop_empty(plan: Operator) -> Operator:
 def stage_change(stage: Stage, changed: frozenset[str], *, grows: bool = False) -> Operator:
     """Return the stage's stored columns with the weights to append, given what changed below it.
 
-    `grows` says that no row of the region went. No group is stale then, and none is marked so.
+    `grows` says that no row of the region was removed. No group is stale then, and none is marked
+    so.
     """
     return order_joins(_stage_change(_ordered(stage), changed, grows and stage.may_be_stale))
 
@@ -128,8 +133,14 @@ def _merged_top(stage: Stage, partitions: Partitions, change: Operator, grows: b
     if stage.keys:
         touched = _touched(stage, change)
         pairs = zip(stage.keys, touched.columns, strict=True)
-        stored = Restrict(stored, touched, tuple((kept, found) for (kept, _), found in pairs))
-    rows = Project(Net(stored), tuple((column, kept) for kept, column in partitions.rows))
+        stored = Restrict(
+            stored,
+            touched,
+            tuple((stored_column, touched_column) for (stored_column, _), touched_column in pairs),
+        )
+    rows = Project(
+        Net(stored), tuple((column, stored_column) for stored_column, column in partitions.rows)
+    )
     netted = change if is_net(change) else Net(change)
     return stage.tail(
         TopMerge(rows, netted, top.keys, top.order, top.ties, top.limit, top.with_ties, grows)
@@ -145,9 +156,9 @@ def stale_change(stage: Stage, changed: frozenset[str]) -> Operator:
 
 
 def _ordered(stage: Stage) -> Stage:
-    """Return the stage with joins of which each connects something, as far as conditions do.
+    """Return the stage with its joins ordered so that each has a condition, where that is possible.
 
-    Of a product of two relations the change is a sum, into which no join above it could be moved.
+    The change of a product of two relations is a sum, into which no join above it could be moved.
     """
     return replace(stage, region=order_joins(stage.region))
 
@@ -164,9 +175,13 @@ def _recomputed(stage: Stage, touched: Operator, of: Differentiation) -> Operato
     old: Operator = Scan(stage.relation, stage.stored, "before")
     if stage.keys:
         keys = zip(stage.keys, touched.columns, strict=True)
-        pairs = tuple((column, key, found) for (column, key), found in keys)
-        rows = Restrict(rows, touched, tuple((key, found) for _, key, found in pairs))
-        old = Restrict(old, touched, tuple((column, found) for column, _, found in pairs))
+        pairs = tuple((column, key, touched_column) for (column, key), touched_column in keys)
+        rows = Restrict(
+            rows, touched, tuple((key, touched_column) for _, key, touched_column in pairs)
+        )
+        old = Restrict(
+            old, touched, tuple((column, touched_column) for column, _, touched_column in pairs)
+        )
     return UnionAll((stage.computed(Net(rows)), Negate(old)))
 
 
@@ -181,11 +196,10 @@ def stage_full(stage: Stage, *, stored: bool) -> Operator:
 
 
 def only_grows(plan: Operator, changed: frozenset[str], grown: frozenset[str]) -> bool:
-    """Return whether no row of the plan can go.
+    """Return whether no row of the plan can be removed.
 
-    Of the relations that `changed`, those in `grown` lost no rows.
-
-    Relations that the plan reads and that did not change do not matter.
+    Of the relations that `changed`, those in `grown` lost no rows. Relations that the plan reads
+    and that did not change do not matter.
     """
     if not relations_of(plan) & changed:
         return True

@@ -1,8 +1,8 @@
-"""The plan of a change without what some of its scans, being empty, leave without rows.
+"""The plan of a change without the terms that have no rows because scans are empty.
 
     ΔL ⋈ R⁺ + L⁻ ⋈ ΔR  =  ΔL ⋈ R⁺        no row of ΔR matters
 
-Where nothing is left there is no change at all, and no query has to be run to find that.
+Where no term is left there is no change at all, and no query has to be run to find that.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def drop_terms(plan: Operator, empty: frozenset[Path], path: Path = ()) -> Opera
         terms = tuple(term for term in after if not isinstance(term, Empty))
         return terms[0] if len(terms) == 1 else UnionAll(terms)
     pairs = zip(before, after, strict=True)
-    kept = tuple(old if isinstance(new, Empty) else new for old, new in pairs)
-    same = all(old is new for old, new in zip(before, kept, strict=True))
-    return plan if same else plan.with_children(*kept)
+    children = tuple(old if isinstance(new, Empty) else new for old, new in pairs)
+    same = all(old is new for old, new in zip(before, children, strict=True))
+    return plan if same else plan.with_children(*children)
 
 
 def _has_no_rows(plan: Operator, empty: tuple[bool, ...]) -> bool:
@@ -66,7 +66,7 @@ def _has_no_rows(plan: Operator, empty: tuple[bool, ...]) -> bool:
         case OuterSemiAntiJoin():
             return empty[0]
         case OuterSemiAntiJoinDelta():
-            # Those that changed, and those whose matches did.
+            # Rows that changed, and rows whose matches changed.
             return empty[0] and empty[1]
         case Merge() | TopMerge():
             return empty[1]

@@ -1,7 +1,7 @@
 """The rounds of a loop, on whatever evaluates plans: Spark over logs, or the pure evaluator.
 
-What a loop needs to know of rows is little: to evaluate a plan, to add, to test whether there are
-any. So the rounds are written once, and tests run them on small bags in milliseconds.
+A loop needs few operations on rows: to evaluate a plan, to add, to test whether there are any. So
+the rounds are written once, and tests run them on small bags in milliseconds.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ Rows = TypeVar("Rows")
 
 @dataclass(frozen=True)
 class RoundInputs(Generic[Rows]):
-    """What the plans of a round read of the loop's relations.
+    """The rows of the loop's relations that the plans of a round read.
 
-    `found` by the round before, `lost` so far; `after` is added to what is stored.
+    `found` are rows of the round before, `lost` all rows lost so far; `after` is added to the
+    stored rows.
     """
 
     found: Mapping[str, Rows] = field(default_factory=dict)
@@ -32,7 +33,7 @@ class RoundInputs(Generic[Rows]):
 
 
 class Machine(Protocol[Rows]):
-    """What evaluates the plans of a loop's rounds."""
+    """Evaluates the plans of a loop's rounds."""
 
     def run(self, variable: Variable, plan: Operator, given: RoundInputs[Rows]) -> Rows:
         """Return the plan's rows, netted."""
@@ -69,7 +70,7 @@ class FixedPoint(Generic[Rows]):
 
 @dataclass
 class Rounds(Generic[Rows]):
-    """One run of a loop; of deleting and of deriving at most `most` rounds each."""
+    """One run of a loop, with at most `most` rounds of deleting and of deriving each."""
 
     loop: Loop
     machine: Machine[Rows]
@@ -82,17 +83,17 @@ class Rounds(Generic[Rows]):
             (variable,) = self.loop.variables
             rows = self._run(variable, started(self.loop, variable), RoundInputs())
             return self._levels(variable, rows)
-        found = {
+        rows_by_relation = {
             v.relation: self._run(v, started(self.loop, v), RoundInputs()) for v in self._variables
         }
-        rows_of = self._follow(found, {})
+        rows_of = self._follow(rows_by_relation, {})
         return FixedPoint(rows_of, self.iterations)
 
     def changed(self, relations: Names, grown: Names = NONE) -> FixedPoint[Rows]:
         """Return the change of all rows that follows from the changes of relations outside.
 
-        Those of them that have `grown` lost no row. Where no derivation can be lost, none is looked
-        for.
+        Relations in `grown` lost no row. Where no derivation can be lost, the rounds that delete
+        are skipped.
         """
         if self.loop.levels:
             (variable,) = self.loop.variables
@@ -101,13 +102,13 @@ class Rounds(Generic[Rows]):
         grows = all(only_grows(v.body, relations, grown) for v in self._variables)
         deleted = {} if grows else self._delete(relations)
         gone = {name: self.machine.negated(rows) for name, rows in deleted.items()}
-        given = RoundInputs(lost=deleted, after=gone)
+        inputs = RoundInputs(lost=deleted, after=gone)
         names = self._some(deleted)
-        found = {
-            v.relation: self._run(v, again(self.loop, v, relations, names), given)
+        rows_by_relation = {
+            v.relation: self._run(v, again(self.loop, v, relations, names), inputs)
             for v in self._variables
         }
-        came = self._follow(found, gone)
+        came = self._follow(rows_by_relation, gone)
         changes = {
             v.relation: self._sum(v, gone.get(v.relation), came[v.relation])
             for v in self._variables
@@ -120,26 +121,26 @@ class Rounds(Generic[Rows]):
 
     def _delete(self, relations: Names) -> dict[str, Rows]:
         deleted: dict[str, Rows] = {}
-        found = {
+        lost_rows = {
             v.relation: self._run(v, lost(self.loop, v, relations, NONE), RoundInputs())
             for v in self._variables
         }
         for number in count(1):
-            names = self._some(found)
+            names = self._some(lost_rows)
             if not names:
                 break
-            self._count(number, found)
+            self._count(number, lost_rows)
             for v in self._variables:
-                deleted[v.relation] = self._sum(v, deleted.get(v.relation), found[v.relation])
-            given = RoundInputs(found=found, lost=deleted)
-            found = {
-                v.relation: self._run(v, self._lost(v, relations, names), given)
+                deleted[v.relation] = self._sum(v, deleted.get(v.relation), lost_rows[v.relation])
+            inputs = RoundInputs(found=lost_rows, lost=deleted)
+            lost_rows = {
+                v.relation: self._run(v, self._lost(v, relations, names), inputs)
                 for v in self._variables
             }
         return deleted
 
     def _follow(self, rows_found: dict[str, Rows], stored: Mapping[str, Rows]) -> dict[str, Rows]:
-        """Return rows found, and what follows from them; `stored` is added to what is stored."""
+        """Return rows found, and all rows that follow; `stored` is added to the stored rows."""
         total = dict(rows_found)
         for number in count(1):
             names = self._some(rows_found)
@@ -150,16 +151,16 @@ class Rounds(Generic[Rows]):
                 v.relation: self._sum(v, stored.get(v.relation), total[v.relation])
                 for v in self._variables
             }
-            given = RoundInputs(found=rows_found, after=after)
+            inputs = RoundInputs(found=rows_found, after=after)
             rows_found = {
-                v.relation: self._run(v, self._gained(v, names), given) for v in self._variables
+                v.relation: self._run(v, self._gained(v, names), inputs) for v in self._variables
             }
             for v in self._variables:
                 total[v.relation] = self._sum(v, total[v.relation], rows_found[v.relation])
         return total
 
     def _levels(self, variable: Variable, waiting: Rows) -> FixedPoint[Rows]:
-        """Signed rows, carried from the lowest level to the next until none are left."""
+        """Return the sum of signed rows, carried from level to level until none are left."""
         machine = self.machine
         total = machine.sum(variable)
         for number in count(1):
@@ -168,8 +169,8 @@ class Rounds(Generic[Rows]):
             now, waiting = machine.lowest(waiting)
             self._count(number, {variable.relation: now})
             total = machine.sum(variable, total, now)
-            given = RoundInputs(found={variable.relation: now})
-            following = self._run(variable, carried(self.loop, variable), given)
+            inputs = RoundInputs(found={variable.relation: now})
+            following = self._run(variable, carried(self.loop, variable), inputs)
             waiting = machine.sum(variable, waiting, following)
         return FixedPoint({variable.relation: total}, self.iterations)
 
@@ -182,7 +183,9 @@ class Rounds(Generic[Rows]):
         return other if one is None else self.machine.sum(variable, one, other)
 
     def _some(self, rows: Mapping[str, Rows]) -> Names:
-        return frozenset(name for name, one in rows.items() if self.machine.count(one))
+        return frozenset(
+            name for name, relation_rows in rows.items() if self.machine.count(relation_rows)
+        )
 
     def _lost(self, variable: Variable, changed: Names, found_names: Names) -> Operator:
         read = _read(variable, found_names)

@@ -1,18 +1,20 @@
 """The plans of a loop's rounds.
 
-Over sets, a change of what is outside is taken in by deleting too much and deriving again:
+Over sets, a change outside of the loop is maintained by deleting too much and deriving again
+(delete and rederive, DRed):
 
-    1. lost      rows with a derivation that used what is gone, round by round: all of them were
-                 there before, and each may have other derivations
-    2. again     those lost rows that follow from what is left, and rows that follow from what came
-    3. gained    what follows from these, round by round
+    1. lost      rows with a derivation from a removed row, round by round: all of them existed
+                 before, and each may have other derivations
+    2. again     those lost rows that follow from the rows left, and rows that follow from added
+                 rows
+    3. gained    rows that follow from these, round by round
 
 Lost rows come from what the outside lost alone, never netted with what it gained: a row that loses
 one derivation and gains another may be the only support of the one gained.
 
 A round's rows are found one-sidedly (`OneSided`): lost ones over the states before, gained ones
-over the states after, so that every row that is looked at was, or is, there. Of a plan that reads
-no relation of the loop it is the part of its net change that it loses or gains; of the others
+over the states after, so that every row that is read existed, or exists. For a plan that reads no
+relation of the loop they are the part of its net change with that sign; for the others
 
     L ⋈ R      part(L) ⋈ R  +  L ⋈ part(R)
     L op R     part(L) op R  +  (rows of L that match some changed row of R) op R
@@ -55,7 +57,7 @@ NONE: Names = frozenset()
 
 @dataclass(frozen=True)
 class OneSided:
-    """What a plan loses or gains, as rows of the state on that side.
+    """The part of a plan's change that it loses or gains, as rows of the state on that side.
 
     Exactly the relations in `changed` change outside of the loop. The first round asks for what
     follows from that. A later one has `found`, those of the loop's `own` relations in which the
@@ -73,8 +75,8 @@ class OneSided:
             return change if isinstance(change, Empty) else Part(Net(change), self.sign)
         match plan:
             case Scan(relation=relation):
-                found = relation in self.found
-                return replace(plan, version="found") if found else Empty(plan.columns)
+                is_found = relation in self.found
+                return replace(plan, version="found") if is_found else Empty(plan.columns)
             case Filter() | Project() | Unnest() | UnionAll():
                 return drop_empty(plan.with_children(*map(self.part, plan.children)))
             case Join(left=left, right=right):
@@ -156,7 +158,7 @@ def again(loop: Loop, variable: Variable, changed: Names, lost: Names) -> Operat
     whole = OneSided("added", loop.relations).state(variable.body)
     columns = tuple(replace(column, id=f"lost_{column.id}") for column in variable.body.columns)
     deleted = Scan(variable.relation, tuple(zip(variable.physical, columns, strict=True)), "lost")
-    # Rows that were not deleted do no harm: what follows is there, or has to be.
+    # Rows that were not deleted do no harm: what follows from them is stored, or has to be.
     derived = _near(whole, deleted, dict(zip(whole.columns, columns, strict=True)))
     return _unseen(variable, _sum(came, derived), "after")
 
@@ -183,7 +185,7 @@ def _unseen(variable: Variable, rows: Operator, version: Version) -> Operator:
 
 
 def _near(plan: Operator, rows: Operator, row_columns: dict[Column, Column]) -> Operator:
-    """Return rows of the plan with all that are among `rows`.
+    """Return rows of the plan, with all that are among `rows`.
 
     As few other rows are read as the restrictions of its scans allow.
     """
@@ -226,14 +228,14 @@ def restricted(plan: Operator, rows: Operator, row_columns: dict[Column, Column]
 
 @lru_cache(maxsize=1024)
 def carried(loop: Loop, variable: Variable) -> Operator:
-    """Over levels: the rows of the next level that follow from those found, with their signs."""
+    """Return, over levels, the signed rows of the next level that follow from those found."""
     plan = OneSided("added", loop.relations, NONE, loop.relations).part(variable.body)
     return guard_errors(Net(plan))
 
 
 @lru_cache(maxsize=1024)
 def moved(variable: Variable, changed: Names) -> Operator:
-    """Over levels: what a change outside does to a level if the one before stays as it is.
+    """Return, over levels, the change of a level by a change outside, the level before unchanged.
 
     The loop's own relation has not changed yet: its version "after" is what is stored.
     """
@@ -248,7 +250,7 @@ def _without(plan: Operator, relations: Names) -> Operator:
 
 
 def rounds(loop: Loop, variable: Variable, changed: Names) -> dict[str, Operator]:
-    """Return the plans by which a variable takes in a change, by what they find.
+    """Return the plans that maintain a variable under a change, by the rows that they find.
 
     Empty plans are left out.
     """

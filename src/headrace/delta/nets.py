@@ -45,7 +45,7 @@ def guard_errors(plan: Operator) -> Operator:
     if isinstance(plan, FullJoin) or _raises(plan):
         return plan.with_children(*map(_netted, plan.children))
     if isinstance(plan, OuterSemiAntiJoin):
-        # Whether a row matches is a question about rows that are there.
+        # Only rows that exist can match, not rows that were added and removed again.
         return replace(plan, right=_netted(plan.right))
     return plan
 
@@ -71,7 +71,7 @@ def _raises(node: Operator) -> bool:
 def is_net(plan: Operator) -> bool:
     """Return whether every row existed before or after, so that expressions may be evaluated on it.
 
-    It may still stand beside its own opposite: an update of a column that a projection leaves out
+    A net row may stand beside its own opposite: an update of a column that a projection leaves out
     gives −(k, v) and +(k, v). State read raw from a log has rows that were added and removed again.
     A join's change, a sum, has pairs of an old and a new row that cancel: no sum is net.
     """
@@ -81,7 +81,7 @@ def is_net(plan: Operator) -> bool:
         case Net() | Accumulate():
             return True
         case Merge(state=state):
-            # An extremum that went and came back leaves its group's row as it was.
+            # An extremum that was removed and added again leaves its group's row as it was.
             return not state.extrema
         case Values() | TopMerge():
             return True
@@ -100,10 +100,10 @@ def is_net(plan: Operator) -> bool:
 def drop_nets(plan: Operator, adding: frozenset[str]) -> Operator:
     """Return the plan without `Net` where its input has positive weights only.
 
-    `adding` are relations whose logs, up to the state that is read, take no row away.
+    `adding` are relations whose logs, up to the state that is read, remove no row.
     """
     if isinstance(plan, Window) and isinstance(plan.child, Net):
-        # It numbers the copies of a row, and needs them in one place for that.
+        # A window numbers the copies of a row, and needs them in one place for that.
         return replace(plan, child=Net(drop_nets(plan.child.child, adding)))
     if isinstance(plan, Net) and _only_adds(plan.child, adding):
         return drop_nets(plan.child, adding)

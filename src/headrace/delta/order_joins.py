@@ -18,7 +18,7 @@ from headrace.plan.passes.push_filters import conjuncts
 
 
 def order_joins(plan: Operator) -> Operator:
-    """Return the same rows; joins with a condition that can raise stay as they are."""
+    """Return the plan with ordered joins; a join with a condition that can raise stays as it is."""
     if not isinstance(plan, Join):
         return plan.with_children(*map(order_joins, plan.children))
     leaves = [order_joins(leaf) for leaf in _leaves(plan)]
@@ -32,9 +32,7 @@ def order_joins(plan: Operator) -> Operator:
 
 
 def connect_joins(plan: Operator) -> Operator:
-    """Return the same rows.
-
-    Joins are reordered if that leaves fewer products of unconnected relations.
+    """Return the plan with ordered joins if that leaves fewer products of unconnected relations.
 
     A query may name the table that connects all others last. Cut into stages as it is written, a
     product would be kept as a relation of its own.
@@ -44,7 +42,7 @@ def connect_joins(plan: Operator) -> Operator:
 
 
 def _products(plan: Operator) -> int:
-    """Joins without a condition."""
+    """Return the number of joins without a condition."""
     own = isinstance(plan, Join) and plan.condition is None
     return own + sum(map(_products, plan.children))
 
@@ -77,10 +75,10 @@ def _terms(join: Join) -> tuple[Scalar, ...]:
 
 
 def _joined(leaves: list[Operator], conditions: list[Scalar]) -> Operator:
-    """Return one leaf after the other, each connected with those before it as far as possible.
+    """Return the joins of the leaves, each connected with those before it as far as possible.
 
-    Columns that are equal are compared with the first of them that is known, of the change if it
-    has one: so every other relation is found by the keys of the change itself, where it can be.
+    Equal columns are compared with the first of them that is known, of the change if it has one: so
+    every other relation is looked up by the keys of the change itself, where that is possible.
     """
     place = {column: i for i, leaf in enumerate(leaves) for column in leaf.columns}
     pairs = {
@@ -95,13 +93,15 @@ def _joined(leaves: list[Operator], conditions: list[Scalar]) -> Operator:
     open_terms = [term for term in conditions if term not in across]
     links.add(first)
     while rest:
-        known = frozenset(left.columns)
+        known_columns = frozenset(left.columns)
         connected = (
-            leaf for leaf in rest if links.reaches(leaf) or _connected(known, leaf, open_terms)
+            leaf
+            for leaf in rest
+            if links.reaches(leaf) or _connected(known_columns, leaf, open_terms)
         )
         leaf = next(connected, rest[0])
         rest.remove(leaf)
-        both = known | frozenset(leaf.columns)
+        both = known_columns | frozenset(leaf.columns)
         due = [term for term in open_terms if columns_of(term) <= both]
         open_terms = [term for term in open_terms if term not in due]
         due += [
@@ -112,13 +112,17 @@ def _joined(leaves: list[Operator], conditions: list[Scalar]) -> Operator:
 
 
 class _Links:
-    """Classes of equal columns, of each those that are known so far."""
+    """Classes of equal columns, each with the columns of it that are known so far."""
 
     def __init__(self, pairs: Iterable[Pair], columns: Iterable[Column]) -> None:
         classes = EqualColumns(pairs).classes(columns)
-        self._class = {column: number for number, one in enumerate(classes) for column in one}
+        self._class = {
+            column: number
+            for number, equal_columns in enumerate(classes)
+            for column in equal_columns
+        }
         self._known: list[list[Column]] = [[] for _ in classes]
-        # Of columns of one leaf alone nobody has said yet that they are equal.
+        # Columns of one leaf whose equality no condition of the plan states yet.
         self._unsaid: list[list[Column]] = [[] for _ in classes]
 
     def reaches(self, leaf: Operator) -> bool:
@@ -128,26 +132,26 @@ class _Links:
         )
 
     def add(self, leaf: Operator) -> list[Pair]:
-        """The leaf is known, too; what makes its columns equal to those known before."""
-        found: list[Pair] = []
+        """Add the leaf; return the pairs that make its columns equal to those known before."""
+        pairs: list[Pair] = []
         own: dict[int, list[Column]] = {}
         for column in leaf.columns:
             if column in self._class:
                 own.setdefault(self._class[column], []).append(column)
         for number, columns in own.items():
-            known = self._known[number]
-            if known:
-                found += [(known[0], column) for column in columns]
-                found += [(column, columns[0]) for column in self._unsaid[number]]
+            known_columns = self._known[number]
+            if known_columns:
+                pairs += [(known_columns[0], column) for column in columns]
+                pairs += [(column, columns[0]) for column in self._unsaid[number]]
                 self._unsaid[number] = []
             else:
                 self._unsaid[number] = columns[1:]
-            known += columns
-        return found
+            known_columns += columns
+        return pairs
 
 
 def _connected(known_columns: frozenset[Column], leaf: Operator, terms: list[Scalar]) -> bool:
-    """Return whether something of the leaf is equal to something known."""
+    """Return whether a condition equates something of the leaf with something known."""
     own = frozenset(leaf.columns)
     for term in terms:
         if isinstance(term, Call) and term.function in ("=", "is not distinct from"):

@@ -78,7 +78,7 @@ class Inverse:
 
 
 def inverse_of(scalar: Scalar) -> Inverse | None:
-    """Return how a column follows from the expression's value, None if it does not."""
+    """Return the inverse that computes a column from the expression's value, None without one."""
     match scalar:
         case Column():
             return Inverse(scalar)
@@ -144,15 +144,15 @@ class ValueOrigins:
 
 
 def origins_of(plan: Operator, path: Path, values: tuple[Scalar, ...]) -> ValueOrigins | None:
-    """Return scans whose rows have all these values together, None if there are none such."""
+    """Return scans whose rows have all these values together, None if there are no such scans."""
     match plan:
         case Empty():
             return ValueOrigins(frozenset())
         case Scan():
-            known = all(map(_is_known, values))
-            return ValueOrigins(frozenset({ScanOrigin(path, plan, values)})) if known else None
+            all_known = all(map(_is_known, values))
+            return ValueOrigins(frozenset({ScanOrigin(path, plan, values)})) if all_known else None
         case UnionAll(inputs=inputs):
-            return _all(origins_of(one, (*path, i), values) for i, one in enumerate(inputs))
+            return _all(origins_of(branch, (*path, i), values) for i, branch in enumerate(inputs))
         case Project(child=child, outputs=outputs):
             return _renamed(child, path, values, dict(outputs))
         case Accumulate(child=child, state=state):
@@ -164,8 +164,8 @@ def origins_of(plan: Operator, path: Path, values: tuple[Scalar, ...]) -> ValueO
         case Join(left=left, right=right):
             return _of_child(left, path, 0, values) or _of_child(right, path, 1, values)
         case OuterSemiAntiJoin(left=left, right=right):
-            found = _of_child(left, path, 0, values)
-            return found or _padded(_of_child(right, path, 1, values), values)
+            from_left = _of_child(left, path, 0, values)
+            return from_left or _padded(_of_child(right, path, 1, values), values)
         case OuterSemiAntiJoinDelta(change=change, before=before, after=after):
             read = _read(values)
             if read <= set(change.columns):
@@ -179,7 +179,7 @@ def origins_of(plan: Operator, path: Path, values: tuple[Scalar, ...]) -> ValueO
 
 
 def _is_known(value: Scalar) -> bool:
-    """Return whether it is a column of a scan, or can be computed from one without an error."""
+    """Return whether a value is a column of a scan, or computed from one by what cannot raise."""
     if isinstance(value, Column):
         return True
     read = columns_of(value)
@@ -221,9 +221,9 @@ def _all(parts: Iterable[ValueOrigins | None]) -> ValueOrigins | None:
 
 
 def _padded(origins: ValueOrigins | None, values: tuple[Scalar, ...]) -> ValueOrigins | None:
-    """Return what is found on a side that is padded.
+    """Return the origins on a side that is padded; None if a value is an expression.
 
-    Columns are NULL then, expressions need not be.
+    A padded row has NULL in its columns, but not in every expression over them.
     """
     if origins is None or not all(isinstance(value, Column) for value in values):
         return None

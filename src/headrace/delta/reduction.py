@@ -1,4 +1,4 @@
-"""Which rows of a state a query over changes can use at all: those that reach the change.
+"""Restrictions of states to the rows that can contribute to a query over changes.
 
 In a term of a delta only rows that join with the change matter. So every scan of a state may be
 restricted to the keys that the change has, and what joins with that scan to the keys found there,
@@ -7,7 +7,7 @@ outward from the change:
     ΔL ⋈ O ⋈ C        O: o_orderkey among those of ΔL        C: c_custkey among those of that O
 
 A key that is computed on the side of the change is computed there for each of its rows; on the side
-that is restricted, the expression has to have an inverse (see `inverse`).
+that is restricted, the expression has to have an inverse (see `inverse_of`).
 
 A restriction only takes away rows that would meet no partner, or whose results an operator above
 drops. So it is enough that each scan is given at least the rows that it is restricted to: one input
@@ -56,7 +56,8 @@ class Restriction:
     """Of the scan at `path` only rows matter whose `columns` are among the keys of the origins.
 
     `null_safe` says that NULL equals NULL, and `padded` that there is a key of NULLs besides.
-    `steps` is how far from the change this path is: no scan needs one with more than its least.
+    `steps` is the distance of this path from the change: no scan needs a restriction with more than
+    its least number of steps.
     """
 
     path: Path
@@ -73,7 +74,7 @@ class Reduction:
     """The restrictions of a plan, each of which is enough for its scan.
 
     `whole` are inputs, a relation and a version each, with a scan that is not restricted.
-    `conditions` has scans of which, besides, only rows matter for which these are true; each reads
+    `conditions` has, for some scans, conditions that are true for all rows that matter; each reads
     one column.
     """
 
@@ -84,30 +85,36 @@ class Reduction:
 
 def reduction(plan: Operator) -> Reduction:
     """Return all paths from the change to the scans of states that it reaches."""
-    found: dict[Path, list[Restriction]] = {}
+    restrictions_by_path: dict[Path, list[Restriction]] = {}
     scans: dict[Path, Scan] = {}
-    known: dict[Path, int] = {}
+    steps_by_path: dict[Path, int] = {}
     for path, scan, demands in _demanded(plan, (), (), risky=False):
         scans[path] = scan
         if scan.version in GIVEN:
-            known[path] = 0
+            steps_by_path[path] = 0
         else:
-            found[path] = [_restriction(path, scan, demand) for demand in demands]
+            restrictions_by_path[path] = [_restriction(path, scan, demand) for demand in demands]
     while reached := {
-        path: 1 + max((known[origin.path] for origin in one.origins), default=0)
-        for path, restrictions in found.items()
-        if path not in known
-        for one in restrictions
-        if all(origin.path in known for origin in one.origins)
+        path: 1 + max((steps_by_path[origin.path] for origin in restriction.origins), default=0)
+        for path, restrictions in restrictions_by_path.items()
+        if path not in steps_by_path
+        for restriction in restrictions
+        if all(origin.path in steps_by_path for origin in restriction.origins)
     }:
-        known |= reached
+        steps_by_path |= reached
     restrictions = (
-        replace(one, steps=1 + max((known[origin.path] for origin in one.origins), default=0))
-        for restrictions in found.values()
-        for one in restrictions
-        if all(origin.path in known for origin in one.origins)
+        replace(
+            restriction,
+            steps=1
+            + max((steps_by_path[origin.path] for origin in restriction.origins), default=0),
+        )
+        for restrictions in restrictions_by_path.values()
+        for restriction in restrictions
+        if all(origin.path in steps_by_path for origin in restriction.origins)
     )
-    whole = {(scan.relation, scan.version) for path, scan in scans.items() if path not in known}
+    whole = {
+        (scan.relation, scan.version) for path, scan in scans.items() if path not in steps_by_path
+    }
     return Reduction(tuple(restrictions), frozenset(whole), tuple(_conditions(plan, (), ())))
 
 
@@ -122,10 +129,12 @@ def _conditions(
                 yield path, alone
         case Join(condition=condition):
             tested = above if condition is None else (*above, *conjuncts(condition))
-            implied = [one for term in tested for one in _implied(term)]
+            implied = [implied_term for term in tested for implied_term in _implied(term)]
             for place, child in enumerate(plan.children):
                 own = frozenset(child.columns)
-                below = tuple(one for one in implied if columns_of(one) <= own)
+                below = tuple(
+                    implied_term for implied_term in implied if columns_of(implied_term) <= own
+                )
                 yield from _conditions(child, (*path, place), below)
         case Filter(child=child, condition=condition):
             yield from _conditions(child, (*path, 0), (*above, *conjuncts(condition)))
@@ -141,9 +150,9 @@ def _conditions(
 
 
 def _implied(condition: Scalar) -> Iterator[Scalar]:
-    """Conditions on one column each, true wherever this one is; none of them can raise.
+    """Yield conditions on one column each, true wherever `condition` is; none of them can raise.
 
-    Of alternatives a column has those that every one of them asks of it:
+    Alternatives that all have a condition on a column imply one of these conditions:
 
         (a = 1 ∧ b = x) ∨ (a = 2 ∧ b < y)    a = 1 ∨ a = 2
     """
@@ -152,12 +161,12 @@ def _implied(condition: Scalar) -> Iterator[Scalar]:
         return
     branches = [conjuncts(branch) for branch in disjuncts(condition)]
     for column in sorted(columns_of(condition), key=lambda column: column.id):
-        asked = [
+        terms_by_branch = [
             [term for term in branch if columns_of(term) == {column} and not can_raise(term)]
             for branch in branches
         ]
-        if all(asked):
-            yield chain("or", [chain("and", terms) for terms in asked])
+        if all(terms_by_branch):
+            yield chain("or", [chain("and", terms) for terms in terms_by_branch])
 
 
 @dataclass(frozen=True)
@@ -170,7 +179,7 @@ class _Demand:
     padded: bool
 
     def mapped(self, to: Mapping[Column, Column]) -> Iterator[_Demand]:
-        """Return the demand on other names of its columns; those without one are left out."""
+        """Return the demand on other names of its columns, without columns that have none."""
         return self.inverted({column: Inverse(name) for column, name in to.items()})
 
     def inverted(self, to: Mapping[Column, Inverse]) -> Iterator[_Demand]:
@@ -181,14 +190,14 @@ class _Demand:
         inverses = {i: to[column] for i, column in enumerate(self.columns) if column in to}
         if inverses:
             origins = frozenset(
-                replace(one, values=tuple(f.of(one.values[i]) for i, f in inverses.items()))
-                for one in self.origins
+                replace(origin, values=tuple(f.of(origin.values[i]) for i, f in inverses.items()))
+                for origin in self.origins
             )
             columns = tuple(inverse.column for inverse in inverses.values())
             yield from replace(self, columns=columns, origins=origins).once_each()
 
     def once_each(self) -> Iterator[_Demand]:
-        """Demands in which no column is twice.
+        """Yield demands in which no column is twice.
 
         A column that is to equal several others is demanded once for each of them:
 
@@ -202,8 +211,8 @@ class _Demand:
         for chosen in (places, set(range(len(self.columns))) - places):
             part = tuple(column for i, column in enumerate(self.columns) if i in chosen)
             origins = frozenset(
-                replace(one, values=tuple(v for i, v in enumerate(one.values) if i in chosen))
-                for one in self.origins
+                replace(origin, values=tuple(v for i, v in enumerate(origin.values) if i in chosen))
+                for origin in self.origins
             )
             yield from replace(self, columns=part, origins=origins).once_each()
 
@@ -225,12 +234,12 @@ class _Equal:
     @property
     def as_stored(self) -> bool:
         """Whether the values are equal just where their stored forms are."""
-        one, other = (column.type for column in self.columns)
-        if one.is_integer and other.is_integer:
+        left_type, right_type = (column.type for column in self.columns)
+        if left_type.is_integer and right_type.is_integer:
             return True
-        if not (one.row.stored_equality and other.row.stored_equality):
+        if not (left_type.row.stored_equality and right_type.row.stored_equality):
             return False
-        return one.kind == other.kind or (one.is_text and other.is_text)
+        return left_type.kind == right_type.kind or (left_type.is_text and right_type.is_text)
 
 
 def _restriction(path: Path, scan: Scan, demand: _Demand) -> Restriction:
@@ -266,47 +275,55 @@ def _has_given(plan: Operator) -> bool:
 
 
 def _passed_on(plan: Operator, path: Path, place: int, demands: Demands) -> Demands:
-    """Return what a node demands of one of its children; of those not named here, nothing."""
+    """Return the demands of a node on one of its children; a node not named here has none."""
     match plan:
         case Filter() | Net() | Negate() | Replicate() | UnionAll():
             return demands
         case Project(outputs=outputs):
-            found = {c: inverse for c, value in outputs if (inverse := inverse_of(value))}
-            plain = {c: inverse for c, inverse in found.items() if inverse.is_plain}
+            inverses = {c: inverse for c, value in outputs if (inverse := inverse_of(value))}
+            plain = {c: inverse for c, inverse in inverses.items() if inverse.is_plain}
             return tuple(
-                one
+                child_demand
                 for demand in demands
-                for one in demand.inverted(plain if demand.null_safe else found)
+                for child_demand in demand.inverted(plain if demand.null_safe else inverses)
             )
         case Unnest(child=child):
-            return tuple(one for demand in demands for one in demand.on(child.columns))
+            return tuple(
+                child_demand for demand in demands for child_demand in demand.on(child.columns)
+            )
         case Window(keys=keys) | Top(keys=keys) | Aggregate(keys=keys):
             # Groups and partitions are taken away whole.
-            return tuple(one for demand in demands for one in demand.on(keys))
+            return tuple(child_demand for demand in demands for child_demand in demand.on(keys))
         case Accumulate(state=state):
-            return tuple(one for demand in demands for one in demand.mapped(dict(state.keys)))
+            return tuple(
+                child_demand
+                for demand in demands
+                for child_demand in demand.mapped(dict(state.keys))
+            )
         case Join(left=left, right=right):
             children = (left, right)
             equal = tuple(_equal(plan.condition, left, right))
-            mine, other = children[place], 1 - place
+            mine, other_place = children[place], 1 - place
             own = _own(demands, mine, equal, place)
-            pairs = _through_equals(children[other], equal, place)
-            return own + _among(children[other], (*path, other), pairs, place)
+            pairs = _through_equals(children[other_place], equal, place)
+            return own + _among(children[other_place], (*path, other_place), pairs, place)
         case OuterSemiAntiJoin(left=left, right=right):
             equal = tuple(_equal(plan.condition, left, right))
             if place == 1:
-                # What the preserved side does not need matched, nobody does.
+                # Only matches of rows that the preserved side needs matter.
                 own = _own(_of(demands, left), right, equal, 1)
                 return own + _among(left, (*path, 0), equal, 1)
-            own = tuple(one for demand in demands for one in demand.on(left.columns))
+            own = tuple(
+                child_demand for demand in demands for child_demand in demand.on(left.columns)
+            )
             return own + (_among(right, (*path, 1), equal, 0) if plan.kind == "semi" else ())
         case OuterSemiAntiJoinDelta(change=change, touched=touched, after=after):
             equal = tuple(_equal(plan.condition, touched, after))
-            kept = _of(demands, touched)
+            touched_demands = _of(demands, touched)
             if place < 2:
-                return kept
+                return touched_demands
             rows = UnionAll((change, touched))
-            return _own(kept, after, equal, 1) + _among(rows, path, equal, 1)
+            return _own(touched_demands, after, equal, 1) + _among(rows, path, equal, 1)
         case Restrict(touched=touched, keys=keys) if place == 0:
             pairs = tuple(_Equal(pair, null_safe=True) for pair in keys)
             return demands + _among(touched, (*path, 1), pairs, 0)
@@ -319,28 +336,30 @@ def _passed_on(plan: Operator, path: Path, place: int, demands: Demands) -> Dema
 
 def _of(demands: Demands, side: Operator) -> Demands:
     """Return the demands that are about columns of a side."""
-    return tuple(one for demand in demands for one in demand.on(side.columns))
+    return tuple(side_demand for demand in demands for side_demand in demand.on(side.columns))
 
 
 def _own(demands: Demands, mine: Operator, equal: tuple[_Equal, ...], place: int) -> Demands:
-    """Demands from above on a side of a join: on its columns, or on what they are equal to."""
+    """Return demands from above on a side of a join: on its columns, or on those equal to them."""
     names = {column: column for column in mine.columns}
     for pair in equal:
         if not pair.null_safe and pair.as_stored:
             names.setdefault(pair.columns[1 - place], pair.columns[place])
-    return tuple(one for demand in demands for one in demand.mapped(names))
+    return tuple(side_demand for demand in demands for side_demand in demand.mapped(names))
 
 
 def _among(other: Operator, path: Path, equal: tuple[_Equal, ...], place: int) -> Demands:
-    """A side's rows are to have the keys of the other side, which stands at `path`."""
+    """Return demands that rows of a side have keys of the `other` side, which stands at `path`."""
     demands: list[_Demand] = []
     for null_safe in (False, True):
         pairs = [pair for pair in equal if pair.null_safe == null_safe and pair.as_stored]
         for together in _by_scans(other, path, pairs, place):
-            found = origins_of(other, path, tuple(pair.columns[1 - place] for pair in together))
-            if found is not None:
+            value_origins = origins_of(
+                other, path, tuple(pair.columns[1 - place] for pair in together)
+            )
+            if value_origins is not None:
                 columns = tuple(pair.columns[place] for pair in together)
-                demand = _Demand(columns, found.origins, null_safe, found.padded)
+                demand = _Demand(columns, value_origins.origins, null_safe, value_origins.padded)
                 demands.extend(demand.once_each())
     return tuple(demands)
 
@@ -376,9 +395,9 @@ def _by_scans(
     """Return the pairs, those together whose values come from the same scans."""
     together: dict[frozenset[Path], list[_Equal]] = {}
     for pair in pairs:
-        found = origins_of(other, path, (pair.columns[1 - place],))
-        if found is not None:
-            scans = frozenset(origin.path for origin in found.origins)
+        value_origins = origins_of(other, path, (pair.columns[1 - place],))
+        if value_origins is not None:
+            scans = frozenset(origin.path for origin in value_origins.origins)
             together.setdefault(scans, []).append(pair)
     return together.values()
 
@@ -388,11 +407,11 @@ def _equal(condition: Scalar | None, left: Operator, right: Operator) -> Iterato
     for term in () if condition is None else conjuncts(condition):
         if not isinstance(term, Call) or term.function not in ("=", "is not distinct from"):
             continue
-        one, other = term.arguments
-        if not isinstance(one, Column) or not isinstance(other, Column):
+        first, second = term.arguments
+        if not isinstance(first, Column) or not isinstance(second, Column):
             continue
         null_safe = term.function != "="
-        if one in left.columns and other in right.columns:
-            yield _Equal((one, other), null_safe)
-        elif other in left.columns and one in right.columns:
-            yield _Equal((other, one), null_safe)
+        if first in left.columns and second in right.columns:
+            yield _Equal((first, second), null_safe)
+        elif second in left.columns and first in right.columns:
+            yield _Equal((second, first), null_safe)

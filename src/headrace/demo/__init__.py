@@ -1,1 +1,1 @@
-"""A small shop whose stream tables are kept fresh while it is open: what `headrace demo` shows."""
+"""The demo of `headrace demo`: a small shop whose stream tables are kept fresh while it is open."""

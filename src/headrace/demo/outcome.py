@@ -1,4 +1,4 @@
-"""What was measured in one run of the demo."""
+"""The measurements of one run of the demo."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Created:
 
 @dataclass(frozen=True)
 class Timed:
-    """One refresh by the clock on the wall, and what a reader of the served table sees of it."""
+    """One refresh, its wall-clock time, and rows of the served table that it changed."""
 
     view: DemoView
     refresh: Refresh
@@ -44,7 +44,7 @@ class Timed:
 
 @dataclass(frozen=True)
 class Round:
-    """Every table refreshed once, and what the shop wrote since the round before."""
+    """One refresh of every table, and the shop's writes since the round before."""
 
     number: int
     at: float
@@ -72,7 +72,7 @@ Event = Opened | Created | Round
 
 @dataclass(frozen=True)
 class Outcome:
-    """The whole run. `idle` are refreshes with nothing new, `pairs` both ways side by side."""
+    """The whole run. `idle` are refreshes without changes, `pairs` incremental and full ones."""
 
     opened: Opened
     created: tuple[Created, ...]
@@ -100,12 +100,12 @@ class Outcome:
         return tuple(timed for timed in every if timed.refresh.mode == "DIFFERENTIAL")
 
     def pairs_of(self, view: DemoView) -> tuple[Pair, ...]:
-        """Both ways side by side, where there was a change to take in."""
+        """Return the pairs of a table in which the first refresh was incremental."""
         every = (pair for pair in self.pairs if pair.full.view == view)
         return tuple(pair for pair in every if pair.refresh.refresh.mode == "DIFFERENTIAL")
 
     def ratio(self, view: DemoView) -> float | None:
-        """Return how many times as long computing in full took, by medians of the pairs."""
+        """Return how many times as long computing in full took, by the medians of the pairs."""
         pairs = self.pairs_of(view)
         fast, full = middle([pair.refresh for pair in pairs]), middle([pair.full for pair in pairs])
         return full / fast if fast and full else None

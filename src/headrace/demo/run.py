@@ -1,4 +1,4 @@
-"""The story of the demo: open the shop, create, keep fresh, recompute, verify."""
+"""The steps of the demo: open the shop, create, keep fresh, recompute, verify."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from headrace.demo.views import DemoView, Rows, changes, read_rows, views
 if TYPE_CHECKING:
     from headrace.api import Headrace
 
-# A round is easier to read if it does not follow the one before at once.
+# A pause between two rounds makes them easier to read.
 ROUND_SECONDS = 2.5
-# With fewer, a median would say little about anything but a cold start.
+# With fewer rounds, a median would mostly show a cold start.
 LEAST_ROUNDS = 3
-# Both ways are timed side by side, on a warm Spark, for each of some batches of transactions.
+# Incremental and full refreshes are timed in turn, on a warm Spark, for each batch of transactions.
 BATCHES = 3
 BATCH = 50
 
 
 @dataclass(frozen=True)
 class Demo:
-    """One run over an open project: `report` takes events, `doing` shows what is going on."""
+    """One run over an open project: `report` takes events, `doing` shows the current activity."""
 
     project: Headrace
     lines: int
@@ -42,7 +42,7 @@ class Demo:
         return views(self.lines)
 
     def run(self) -> Outcome:
-        """From the empty shop to the last receipt."""
+        """Run the demo, from the empty shop to the last receipt; return all that was measured."""
         started = time.perf_counter()
         with self.doing("opening the shop"):
             require_ours(self.project.dsn)
@@ -60,10 +60,10 @@ class Demo:
         return Outcome(opened, created, rounds, idle, pairs, checked, took)
 
     def _drop_old(self) -> None:
-        """A kept home folder has the stream tables of the run before."""
-        there = {table.name for table in self.project.status()}
+        """Drop the demo's stream tables of an earlier run in the same home folder."""
+        existing_tables = {table.name for table in self.project.status()}
         for view in self.views:
-            if view.table in there:
+            if view.table in existing_tables:
                 self.project.drop_stream_table(view.table)
 
     def _open(self) -> Opened:
@@ -74,7 +74,7 @@ class Demo:
     def _create(self, reader: psycopg.Connection, view: DemoView) -> Created:
         started = time.perf_counter()
         with self.doing(f"creating {view.table}"):
-            # Both ways are compared here, so none is left to choice.
+            # Incremental and full refreshes are compared here, so the mode is not left to a choice.
             self.project.create_stream_table(view.table, view.query, refresh_mode="DIFFERENTIAL")
         took = time.perf_counter() - started
         created = Created(view, len(read_rows(reader, view)), took)
@@ -82,7 +82,7 @@ class Demo:
         return created
 
     def _rounds(self, reader: psycopg.Connection) -> Iterator[Round]:
-        """Rounds while the shop writes, and one more after it has closed."""
+        """Yield rounds while the shop writes, and one more after the writer has stopped."""
         served = {view: read_rows(reader, view) for view in self.views}
         with Writer(self.project.dsn) as writer:
             opened_at = time.perf_counter()
@@ -111,13 +111,13 @@ class Demo:
     def _watch(
         self, reader: psycopg.Connection, view: DemoView, served: dict[DemoView, Rows]
     ) -> Timed:
-        """Refresh a table and look at it afterwards; looking is not part of the time."""
+        """Refresh a table, and read it afterwards outside of the measured time."""
         timed = self._refresh(view)
         before, served[view] = served[view], read_rows(reader, view)
         return Timed(view, timed.refresh, timed.seconds, changes(before, served[view]))
 
     def _batch(self, number: int) -> Iterator[Pair]:
-        """Write a batch; take it in incrementally and then compute in full, table by table."""
+        """Write a batch; refresh incrementally and then in full, table by table."""
         with self.doing(f"batch {number} of {BATCHES}: refreshing, and computing in full"):
             trade_batch(self.project.dsn, number, BATCH)
             for view in self.views:
@@ -129,7 +129,7 @@ class Demo:
         return Timed(view, refresh, time.perf_counter() - started)
 
     def _check(self, view: DemoView) -> Checked:
-        """Verify a table; the last one reads every source, so with it the sources are compared."""
+        """Verify a table; with the last one, which reads every source, verify the sources, too."""
         with self.doing(f"verifying {view.table}"):
             started = time.perf_counter()
             receipt = self.project.verify(view.table, source=view == self.views[-1])

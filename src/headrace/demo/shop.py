@@ -73,13 +73,13 @@ ORDERS_A_CUSTOMER = 8
 
 @dataclass(frozen=True)
 class Shop:
-    """How many rows each table has."""
+    """The number of rows of each table."""
 
     rows: dict[str, int]
 
 
 def open_shop(dsn: str, lines: int) -> Shop:
-    """Make the shop, or empty and fill it again, with about this many order lines."""
+    """Create the shop, or empty and refill it, with about this many order lines."""
     orders = max(lines // LINES_AN_ORDER, 1)
     numbers = {
         "orders": orders,
@@ -101,7 +101,7 @@ def open_shop(dsn: str, lines: int) -> Shop:
 
 
 def require_ours(dsn: str) -> None:
-    """Refuse a schema of that name that somebody else made, before anything in it is touched."""
+    """Raise `name-exists` if there is a schema `shop` that the demo did not make."""
     with psycopg.connect(dsn) as connection:
         row = connection.execute(
             "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s",

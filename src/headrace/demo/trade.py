@@ -1,4 +1,4 @@
-"""What customers of the shop do, one transaction each, drawn by weight; a thread that does it."""
+"""Transactions of the shop's customers, drawn by weight, and a thread that runs them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CITIES = ("Lisbon", "Oslo", "Ghent", "Graz", "Porto")
 
 @dataclass(frozen=True)
 class TradeTotals:
-    """What the shop wrote: transactions, committed rows by kind, and transactions taken back."""
+    """Counts of the shop's writes: transactions, committed rows by kind, and rollbacks."""
 
     transactions: int = 0
     inserted: int = 0
@@ -33,27 +33,27 @@ class TradeTotals:
 
 @dataclass(frozen=True)
 class Till:
-    """A connection and the chance that decides who buys what."""
+    """A connection, and the random numbers that choose customers, products and acts."""
 
     connection: psycopg.Connection
     chance: random.Random
 
     def do(self, statement: str, *values: Any) -> int:
-        """Run a statement; gives the number of rows it touched."""
+        """Run a statement; return the number of rows that it touched."""
         return self.connection.execute(statement.encode(), values).rowcount
 
     def ask(self, question: str, *values: Any) -> int:
-        """Return the number that a query gives."""
+        """Return the number that a query returns; 0 for none."""
         row = self.connection.execute(question.encode(), values).fetchone()
         return 0 if row is None or row[0] is None else int(row[0])
 
     def some(self, table: str) -> int:
-        """Return a number between the ids of the table; the row itself may be gone."""
+        """Return a number in the range of a table's ids; the row itself may be gone."""
         return self.chance.randint(1, max(self.ask(f"SELECT max(id) FROM shop.{table}"), 1))
 
 
 def order(till: Till) -> TradeTotals:
-    """Somebody orders a few things."""
+    """Insert an order with a few lines."""
     number = till.ask(
         "INSERT INTO shop.orders (customer_id, ordered_on, status)"
         " VALUES (%s, current_date, 'open') RETURNING id",
@@ -70,7 +70,7 @@ def order(till: Till) -> TradeTotals:
 
 
 def correct(till: Till) -> TradeTotals:
-    """Return a line of an order gets another quantity, or is struck out."""
+    """Change the quantity of an order line, or delete the line."""
     number = till.some("orders")
     line = " WHERE (order_id, line) = (SELECT order_id, line FROM shop.order_lines"
     line += " WHERE order_id >= %s ORDER BY order_id, line LIMIT 1)"
@@ -82,7 +82,7 @@ def correct(till: Till) -> TradeTotals:
 
 
 def ship(till: Till) -> TradeTotals:
-    """Return a few open orders leave the house."""
+    """Mark a few open orders as shipped."""
     shipped = till.do(
         "UPDATE shop.orders SET status = 'shipped' WHERE id IN (SELECT id FROM shop.orders"
         " WHERE id >= %s AND status = 'open' ORDER BY id LIMIT 3)",
@@ -92,14 +92,14 @@ def ship(till: Till) -> TradeTotals:
 
 
 def cancel(till: Till) -> TradeTotals:
-    """Return an order is deleted, and its lines with it."""
+    """Delete an order, and its lines with it."""
     number = till.ask("SELECT max(id) FROM shop.orders WHERE id <= %s", till.some("orders"))
     lines = till.ask("SELECT count(*) FROM shop.order_lines WHERE order_id = %s", number)
     return TradeTotals(1, deleted=till.do("DELETE FROM shop.orders WHERE id = %s", number) + lines)
 
 
 def move(till: Till) -> TradeTotals:
-    """Return a customer moves."""
+    """Change the city of a customer."""
     city, number = till.chance.choice(CITIES), till.some("customers")
     return TradeTotals(
         1, updated=till.do("UPDATE shop.customers SET city = %s WHERE id = %s", city, number)
@@ -107,7 +107,7 @@ def move(till: Till) -> TradeTotals:
 
 
 def regret(till: Till) -> TradeTotals:
-    """Many lines are changed, and the transaction is rolled back."""
+    """Change many lines, and roll the transaction back."""
     number = till.some("orders")
     till.do(
         "UPDATE shop.order_lines SET quantity = 999 WHERE order_id BETWEEN %s AND %s",
@@ -127,7 +127,7 @@ ACTS: tuple[tuple[Callable[[Till], TradeTotals], int], ...] = (
 
 
 def trade(till: Till) -> TradeTotals:
-    """One transaction; one that was rolled back wrote nothing."""
+    """Run one transaction; return its counts, without rows if it was rolled back."""
     (act,) = till.chance.choices([act for act, _ in ACTS], [weight for _, weight in ACTS])
     done: list[TradeTotals] = []
     with till.connection.transaction():
@@ -136,7 +136,7 @@ def trade(till: Till) -> TradeTotals:
 
 
 def trade_batch(dsn: str, seed: int, transactions: int) -> None:
-    """Some transactions, one after the other."""
+    """Run some transactions, one after the other."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         till = Till(connection, random.Random(seed))  # noqa: S311
         for _ in range(transactions):
@@ -147,7 +147,7 @@ PAUSE = 0.03
 
 
 class Writer:
-    """Writes while it is entered; `written` may be asked at any time."""
+    """Writes while it is entered; `written` may be read at any time."""
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
@@ -169,12 +169,12 @@ class Writer:
         self.stop()
 
     def stop(self) -> None:
-        """Let the transaction at hand end, and write no more."""
+        """Wait for the transaction under way, and write no more."""
         self._stop.set()
         self._thread.join()
 
     def check(self) -> None:
-        """Raise what went wrong in the thread: capture must never make a statement fail."""
+        """Raise the thread's error, if any: capture must never make a statement fail."""
         if self._failure is not None:
             raise self._failure
 

@@ -1,4 +1,4 @@
-"""The demo's stream tables, and samples of their changes in words."""
+"""The demo's stream tables, and samples of their changes as text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from psycopg.rows import dict_row
 class DemoView:
     """A stream table of the demo.
 
-    Rows before and after a refresh are matched by `key`; its `label` identifies a sample row
+    Rows before and after a refresh are matched by `key`. A sample row is described by its `label`
     column and by the first of the `watched` columns that changed.
     """
 
@@ -120,7 +120,7 @@ def changes(before: Rows, after: Rows) -> tuple[ChangedRow, ...]:
 
 
 def pick(sample: Sequence[ChangedRow], number: int) -> ChangedRow | None:
-    """One of them; with each number another kind comes first, so that a reader sees them all."""
+    """Return one changed row; each number prefers another kind, so that a reader sees all kinds."""
     kinds = (
         [item for item in sample if item.before is not None and item.after is not None],
         [item for item in sample if item.before is None],
@@ -151,7 +151,7 @@ def change_text(view: DemoView, sample: ChangedRow) -> str:
 
 
 def value_text(value: Any) -> str:
-    """Return a value in few letters: large amounts without their cents."""
+    """Return a value as short text: large amounts without their cents."""
     if isinstance(value, Decimal):
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.2f}"
     if isinstance(value, int):

@@ -61,12 +61,12 @@ class ProgramUser:
 
 def server_environment() -> dict[str, str]:
     """Return our environment without the variables that affect PostgreSQL's programs."""
-    kept = {
+    variables = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("PG", "LC_")) and name not in ("LANG", "LANGUAGE")
     }
-    return {**kept, "LC_ALL": "C", "TZ": "UTC"}
+    return {**variables, "LC_ALL": "C", "TZ": "UTC"}
 
 
 def choose_identity(data: Path, binaries: Binaries) -> ProgramUser:

@@ -55,8 +55,8 @@ def make_socket_folder(cluster: Path, uid: int, gid: int) -> Path:
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     status = folder.lstat()
-    ours = status.st_uid in (uid, os.geteuid())
-    if not stat.S_ISDIR(status.st_mode) or not ours or status.st_mode & 0o077:
+    is_own = status.st_uid in (uid, os.geteuid())
+    if not stat.S_ISDIR(status.st_mode) or not is_own or status.st_mode & 0o077:
         raise Unavailable(
             "embedded-server-failed",
             "the folder for the server's socket is not private",

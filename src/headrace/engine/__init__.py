@@ -1,4 +1,4 @@
-"""The parts of one open project, wired once, and the steps that everything durable is done in."""
+"""The parts of one open project, wired once, and the steps that contain every durable act."""
 
 from headrace.engine.engine import (
     HOME,

@@ -1,4 +1,4 @@
-"""The parts of one open Headrace, wired once and handed to everything that acts."""
+"""The parts of one open project, wired once and passed to all code that acts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Part = TypeVar("Part")
 
 logger = logging.getLogger(__name__)
 
-# Reports the progress of long work: what, how much is done, of how much (0: not known).
+# Reports the progress of long work: the activity, the amount done, the total (0: not known).
 Progress = Callable[[str, int, int], None]
 
 
@@ -48,13 +48,13 @@ def nobody_watches(when: str, step: Step) -> None:
     """Perform steps unwatched."""
 
 
-# Where a database is, for its runtime role and for the one that sets capture up.
+# The addresses of a database, for its runtime role and for the role that sets capture up.
 _Address = tuple[str, str | None]
 
 # Called "before" and "after" every step.
 Watch = Callable[[str, Step], None]
 
-# Recovery besides the logs, after a writer may have died; called with the lease's number.
+# Recovery of other things than the logs, after a writer may have died; called with the fence.
 Recovery = Callable[["Engine", int], None]
 
 
@@ -65,10 +65,10 @@ class Engine:
     `database` is the home database; sources are in it or in attached ones. `fence` is the number of
     the lease this process held last, None if it failed in between: when the next one is not its
     successor, a writer may have died, and the logs are rolled back to their pins first.
-    `held` is the number of the lease while it is held, `recovery` what is done besides. A lease
-    that is `shared` is held for the life of a daemon, and all its threads write under it.
-    `logs` read the servers' WAL; a daemon has it streamed. An engine that is `closed` is of no use
-    any more.
+    `held` is the number of the lease while it is held, `recovery` restores other things than the
+    logs. A `shared` lease is held for the life of a daemon, and all its threads write under it.
+    `slot_readers` read the servers' WAL, which a daemon has streamed. An engine that is `closed`
+    must not be used any more.
     """
 
     database: Database
@@ -94,7 +94,7 @@ class Engine:
         """Return this project's one instance of `kind`, created without arguments at first use.
 
         What a package remembers between calls (caches, times of attempts) is of a class of that
-        package, and is found here by whoever has the engine.
+        package, and is found here by all code that has the engine.
         """
         with self._changes:
             instance = self._parts.get(kind)
@@ -109,7 +109,7 @@ class Engine:
     def source_database(self, record: records.DatabaseRecord) -> Database:
         """Return the database of a record; open an attached one when it is first needed.
 
-        An attached one is opened when it is needed.
+        An attached database whose address has changed is closed and opened again.
         """
         if record.id == HOME:
             return self.database
@@ -148,7 +148,7 @@ class Engine:
         wait = self.settings(self.catalog.state()).lease_wait
         with self.catalog.lease(this_process(), wait) as lease:
             if lease.fence == self.held:
-                # Taken again while it is held: what lies beyond the pins is our own work.
+                # The lease is taken again while it is held: rows beyond the pins are our own work.
                 yield lease
                 return
             if self.fence is None or lease.fence != self.fence + 1:
@@ -176,15 +176,15 @@ class Engine:
 
     @contextmanager
     def changing(self, state: State) -> Iterator[State]:
-        """Hold the newest state, which no other thread changes meanwhile.
+        """Yield the newest state, which no other thread changes meanwhile.
 
-        `state` is what is known already; it is the newest where nobody else writes.
+        `state` is the caller's state, which is the newest where nobody else writes.
         """
         with self._changes:
             yield state if self.shared is None else self.catalog.state()
 
     def hold(self, state: State) -> None:
-        """Hold the state of a refresh under way; once published, it stands at its pins."""
+        """Hold the state of a refresh under way, at whose pins its tables stand once published."""
         with self._changes:
             self._read.append(state)
 
@@ -208,7 +208,7 @@ class Engine:
 
     @contextmanager
     def step(self, step: Step) -> Iterator[None]:
-        """Perform one durable act inside."""
+        """Report a step to `watch` before and after the durable act inside the `with`."""
         self.watch("before", step)
         yield
         self.watch("after", step)
@@ -224,10 +224,10 @@ class Engine:
         self.recovery(self, lease.fence)
 
     def roll_back(self, owners: Iterable[str], fence: int) -> None:
-        """Bring the logs of relations, and of the stages below them, back to their pins.
+        """Roll the logs of relations, and of the stages below them, back to their pins.
 
-        For one of several threads that write, after it failed. Otherwise all logs are rolled back
-        before the next write.
+        Called after a failure of one of several threads that write. A single writer has all logs
+        rolled back before the next write instead.
         """
         if self.shared is None:
             return
@@ -243,7 +243,7 @@ class Engine:
             logger.warning("rollback failed", extra={"code": error.code, "error": error.message})
 
     def _roll_back(self, state: State, relations: Iterable[Relation], fence: int) -> None:
-        """Roll back logs; a damaged one stops the tables that need it, and nothing else."""
+        """Roll back logs; a damaged log suspends only the tables that need it."""
         moved: list[Relation | Source | StreamTable] = []
         for relation in relations:
             try:
@@ -260,7 +260,7 @@ class Engine:
 
 
 def _stopped(state: State, relation: str, error: NeedsReinit) -> list[Source | StreamTable]:
-    """Return everything that cannot go on without the log of a relation, with the reason."""
+    """Return the source and stream tables that need a relation's log, suspended with a reason."""
     reason = f"{error.message}; reinit the stream tables that need it"
     owner = state.origin(relation[: len(new_relation_id())])
     needing: list[Source | StreamTable] = [owner] if owner is not None else []

@@ -1,8 +1,8 @@
 """Steps: every durable act of the system, as data that is performed, explained and watched.
 
-An act belongs to exactly one step, and the process may die before, in or after any of them: what
-was done by then is either pinned by the catalog or counts for nothing. Tests kill it around every
-kind in `STEPS`.
+An act belongs to exactly one step, and the process may die before, in or after any step: the work
+done by then is either pinned by the catalog or has no effect. Tests kill the process around every
+kind of step in `STEPS`.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ Mode = Literal["FULL", "DIFFERENTIAL", "SKIPPED"]
 
 @dataclass(frozen=True)
 class Step:
-    """Something that is done whole, or made good by whoever writes next."""
+    """An act that is completed, or recovered by the next writer."""
 
 
 @dataclass(frozen=True)
 class RollBack(Step):
-    """Recovery: a log is brought back to its pin."""
+    """Recovery: a log is rolled back to its pin."""
 
     relation: str
 
 
 @dataclass(frozen=True)
 class PinRecovered(Step):
-    """The catalog records where the logs are after recovery, and which tables lack one."""
+    """The catalog records the pins of logs after recovery, and the tables that lack a log."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Postpone(Step):
 
 @dataclass(frozen=True)
 class AppendChange(Step):
-    """What a source's buffer holds is appended to its log."""
+    """The changes in a source's buffer are appended to its log."""
 
     source: str
     epoch: int
@@ -130,7 +130,7 @@ class AppendChange(Step):
 
 @dataclass(frozen=True)
 class CopySource(Step):
-    """A source's table is appended to its log, as the difference to what the log holds."""
+    """A source's table is appended to its log, as the difference to the state in the log."""
 
     source: str
     epoch: int
@@ -152,7 +152,7 @@ class PinCut(Step):
 
 @dataclass(frozen=True)
 class Acknowledge(Step):
-    """The source database forgets what is durable here, and remembers up to which epoch."""
+    """The source database deletes the changes that are durable here, and records their epoch."""
 
     epoch: int
 
@@ -161,10 +161,10 @@ class Acknowledge(Step):
 class ComputeStage(Step):
     """One Spark query: the weighted rows that a stage appends to its relation at the epoch.
 
-    `reduction` says which rows of its states a change can reach, where it is known. Where it can
-    leave stale groups, `stale` is the query that recomputes these, and `touched` the
-    one that recomputes every touched group, which is taken instead when there is much to do. One
-    that `grows` could leave some, but is for a change that takes no row away.
+    `reduction` says which rows of the stage's states a change can reach, where that is known. Where
+    the query can leave stale groups, `stale` is the query that recomputes these, and `touched` the
+    query that recomputes every touched group, which is run instead of `stale` when there is much
+    to recompute. A step that `grows` could leave stale groups, but its change removes no row.
     """
 
     stage: Stage
@@ -181,9 +181,9 @@ class ComputeStage(Step):
 
 @dataclass(frozen=True)
 class ComputeLoop(Step):
-    """The rounds of a loop, or a recursion recomputed: what its stages append at the epoch.
+    """The rounds of a loop, or a recomputed recursion: the rows that stages append at the epoch.
 
-    In mode FULL they are computed from the states after, else from the changes of `changed`.
+    In mode FULL these are computed from the states after, else from the changes of `changed`.
     """
 
     stages: tuple[Stage, ...]
@@ -214,7 +214,7 @@ class Compact(Step):
 
 @dataclass(frozen=True)
 class RecordFailure(Step):
-    """A refresh that failed is kept in the history."""
+    """A refresh that failed is recorded in the history."""
 
     table: str
 
@@ -235,7 +235,7 @@ class BuildIndex(Step):
 
 @dataclass(frozen=True)
 class DropIndex(Step):
-    """The index of a served table that another one has taken the place of is dropped."""
+    """An index of a served table that another index has replaced is dropped."""
 
     table: str
 

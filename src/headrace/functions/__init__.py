@@ -63,7 +63,7 @@ FUNCTIONS: tuple[Function, ...] = (
 FUNCTION_BY_NAME = {function.name: function for function in FUNCTIONS}
 
 
-# What passes on a bpchar with its blanks, or does not look at them.
+# Functions that pass on a bpchar with its blanks, or do not look at them.
 _KEEPING_BLANKS = frozenset(
     {"case", "coalesce", "is null", "num_nulls", "num_nonnulls", "with blanks"}
 )
@@ -109,7 +109,7 @@ def cast(scalar: Scalar, target: Type) -> Scalar:
             f"a cast from {scalar.type.sql} to {target.sql} has no exact counterpart on Spark",
         )
     if isinstance(scalar, Literal) and widening(scalar.type, target):
-        # What cannot fail is computed here, and Spark sees a plain constant.
+        # A cast that cannot fail is computed here, so Spark sees a plain constant.
         return Literal(convert(scalar.value, scalar.type, target), target)
     return Call("cast", (scalar,), target)
 
@@ -122,7 +122,7 @@ def can_raise(scalar: Scalar) -> bool:
 def tried(scalar: Scalar) -> Scalar | None:
     """Return the expression with NULL wherever it would raise; None if that cannot be written.
 
-    Whatever stands above a part that may become NULL so has to be NULL then, too.
+    Every expression above a part that may become NULL this way must be strict, so NULL as well.
     """
     if not isinstance(scalar, Call) or not can_raise(scalar):
         return scalar

@@ -23,7 +23,7 @@ SAME = next(f for f in COMPARISONS if f.name == "is not distinct from")
 
 
 def variable(name: str) -> Expression:
-    """Return what stands for an element in a lambda."""
+    """Return the variable that stands for an element in a lambda."""
     return exp.Column(this=exp.to_identifier(name))
 
 
@@ -57,13 +57,13 @@ def _element_type(arguments: Sequence[Scalar]) -> Type | None:
 
 
 def _element_spark(arguments: Sequence[Expression], *_: object) -> Expression:
-    def found(array: Expression, place: Expression) -> Expression:
+    def subscript(array: Expression, place: Expression) -> Expression:
         # Spark counts from 0, and no element is before the first.
         before = exp.LT(this=place, expression=number(1))
         element = spark_function("get", array, minus(place.copy(), number(1)))
         return case(before, exp.Null(), element)
 
-    return let(arguments, found)
+    return let(arguments, subscript)
 
 
 def _element(array: Array, place: int) -> Value:
@@ -89,7 +89,7 @@ def _length_spark(arguments: Sequence[Expression], *_: object) -> Expression:
 
 
 def _with_element(arguments: Sequence[Scalar]) -> Type | None:
-    """Of an array and a value of exactly its elements' type, which can be compared."""
+    """Return the array's type, if the value has exactly its elements' type and can be compared."""
     array, value = arguments
     fits = array.type.element == value.type and array.type.comparison != "none"
     return array.type if fits else None
@@ -117,8 +117,8 @@ def _position(array: Array | None, value: Value) -> Value:
 
 def _remove_spark(arguments: Sequence[Expression], types: Sequence[Type], _: Type) -> Expression:
     array, value = arguments
-    other = exp.Not(this=exp.Paren(this=_same(variable("item"), value, types[1])))
-    return each("filter", array, other)
+    differs = exp.Not(this=exp.Paren(this=_same(variable("item"), value, types[1])))
+    return each("filter", array, differs)
 
 
 def _removed(array: Array | None, value: Value) -> Value:
@@ -128,7 +128,7 @@ def _removed(array: Array | None, value: Value) -> Value:
 
 
 def _joined_type(arguments: Sequence[Scalar]) -> Type | None:
-    """Two arrays of exactly one type; NULL is as good as nothing beside an array."""
+    """Return the type of two arrays of exactly one type; NULL beside an array acts as empty."""
     left, right = arguments
     return left.type if left.type.kind == "array" and left.type == right.type else None
 
@@ -165,7 +165,7 @@ def _text_type(arguments: Sequence[Scalar]) -> Type | None:
 
 
 def _is_constant(scalar: Scalar) -> bool:
-    """Return whether it is a constant, or an array of constants that is spelled out."""
+    """Return whether the scalar is a constant, or an array of constants that is spelled out."""
     if isinstance(scalar, Call) and scalar.function in ("array", "cast"):
         return all(map(_is_constant, scalar.arguments))
     return isinstance(scalar, Literal)
@@ -175,18 +175,18 @@ def _text_spark(arguments: Sequence[Expression], *_: object) -> Expression:
     if len(arguments) == 2:
         return spark_function("array_join", *arguments)
 
-    def shown(array: Expression, separator: Expression, null: Expression) -> Expression:
+    def joined(array: Expression, separator: Expression, null: Expression) -> Expression:
         plain = spark_function("array_join", array.copy(), separator.copy())
         return case(is_null(null), plain, spark_function("array_join", array, separator, null))
 
-    return let(arguments, shown)
+    return let(arguments, joined)
 
 
 def _text(array: Array | None, separator: str | None, null: str | None = None) -> Value:
     if array is None or separator is None:
         return None
-    shown = (null if item is None else str(item) for item in array)
-    return separator.join(item for item in shown if item is not None)
+    texts = (null if item is None else str(item) for item in array)
+    return separator.join(item for item in texts if item is not None)
 
 
 def _function(
@@ -248,7 +248,7 @@ _OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
 
 
 def _quantified(comparison: Function, which: str) -> Function:
-    """`x op ANY (array)` and `x op ALL (array)`: OR and AND of the comparisons."""
+    """Return `x op ANY (array)` or `x op ALL (array)`: OR or AND of the comparisons."""
 
     def type_of(arguments: Sequence[Scalar]) -> Type | None:
         value, array = arguments
@@ -262,8 +262,8 @@ def _quantified(comparison: Function, which: str) -> Function:
         of_types = (types[0], element)
 
         def test(value: Expression, array: Expression) -> Expression:
-            one = comparison.spark((value, variable("item")), of_types, result)
-            return each("exists" if which == "any" else "forall", array, one)
+            item_test = comparison.spark((value, variable("item")), of_types, result)
+            return each("exists" if which == "any" else "forall", array, item_test)
 
         return let(arguments, test)
 
@@ -292,12 +292,15 @@ def _both_type(arguments: Sequence[Scalar]) -> Type | None:
 
 
 def _both_spark(name: str) -> Rendering:
-    """`name` over the elements of the second: whether each is one of the first. NULL never is."""
+    """Return `name` over the elements of the second array: whether each is one of the first's.
+
+    NULL never is.
+    """
 
     def test(left: Expression, right: Expression) -> Expression:
         equal = exp.EQ(this=variable("other"), expression=variable("item"))
-        found = _is_true(each("exists", left, equal, "other"))
-        return case(is_null(left), exp.Null(), each(name, right, found))
+        is_in_left = _is_true(each("exists", left, equal, "other"))
+        return case(is_null(left), exp.Null(), each(name, right, is_in_left))
 
     def spark(arguments: Sequence[Expression], *_: object) -> Expression:
         return let(arguments, test)
@@ -316,7 +319,8 @@ def _both(every: Callable[..., bool]) -> Callable[..., Value]:
     def evaluate(left: Array, right: Array) -> Value:
         present = [item for item in left if item is not None]
         return every(
-            item is not None and any(equal(other, item) for other in present) for item in right
+            item is not None and any(equal(left_item, item) for left_item in present)
+            for item in right
         )
 
     return evaluate
@@ -324,9 +328,9 @@ def _both(every: Callable[..., bool]) -> Callable[..., Value]:
 
 ARRAY_TESTS: tuple[Function, ...] = (
     *(
-        _quantified(next(f for f in COMPARISONS if f.name == operator), which)
+        _quantified(next(f for f in COMPARISONS if f.name == operator), quantifier)
         for operator in _OPERATORS
-        for which in ("any", "all")
+        for quantifier in ("any", "all")
     ),
     Function("@>", _both_type, _both_spark("forall"), _both(all), "a @> b, b <@ a"),
     Function("&&", _both_type, _both_spark("exists"), _both(any), "a && b"),

@@ -50,7 +50,7 @@ def _form(target: Type) -> str:
 
 
 def spark_read(text: Expression, target: Type) -> Expression:
-    """Return the text as a value of the type; an error in any other form."""
+    """Return the text as a value of the type on Spark; an error in any other form."""
 
     def read(found: Expression) -> Expression:
         fits = spark_function("rlike", found.copy(), string(f"\\A({_form(target)})\\z"))
@@ -75,7 +75,7 @@ def _value(text: Expression, target: Type) -> Expression:
 
 
 def read(text: str, target: Type) -> Value:
-    """The same on a Python value."""
+    """Return the text as a Python value of the type; EvaluationError in any other form."""
     text = text.strip(" ")
     if not re.fullmatch(_form(target), text, re.ASCII):
         raise EvaluationError(f"a text cannot be read as {target.kind}")
@@ -129,7 +129,7 @@ def castable(source: Type, target: Type) -> bool:
 
 
 def _is_sized_text(target: Type) -> bool:
-    """Text that values of other types are cast to: printed, and cut to its length."""
+    """Return whether values of other types are cast to the text: printed, and cut to its length."""
     return target.is_text and not target.keeps_blanks
 
 
@@ -261,7 +261,7 @@ def _to_text(value: Value, source: Type, target: Type) -> Value:
 
 
 def _moment_text(moment: datetime) -> str:
-    """As PostgreSQL prints it: the fraction without zeros at its end, the zone as hours."""
+    """Return the text that PostgreSQL prints: no zeros at the fraction's end, the zone as hours."""
     text = moment.replace(tzinfo=None).isoformat(sep=" ")
     text = text.rstrip("0") if "." in text else text
     return text if moment.tzinfo is None else text + "+00"

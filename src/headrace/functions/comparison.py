@@ -38,7 +38,7 @@ from headrace.types import BOOLEAN, Type, result_numeric
 Expression = exp.Expression
 Comparison = type[exp.Binary]
 
-# What decides where the whole parts differ, if the comparison is no equality.
+# The comparison that decides where the whole parts differ, unless it is an equality.
 _STRICT: dict[Comparison, Comparison] = {
     exp.LT: exp.LT,
     exp.LTE: exp.LT,
@@ -76,7 +76,7 @@ def _whole(number: Expression, type_: Type) -> Expression:
 
 
 def _rest(number: Expression, type_: Type, scale: int) -> Expression:
-    """Return what the number has above its whole part: at least 0, less than 1."""
+    """Return the number without its whole part: at least 0, less than 1."""
     rest = spark_binary(exp.Sub, number.copy(), _whole(number, type_))
     return spark_cast(rest, result_numeric(scale, scale))
 

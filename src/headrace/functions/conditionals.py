@@ -21,7 +21,10 @@ from headrace.types import INTEGER, Type
 
 
 def _extreme_type(arguments: Sequence[Scalar]) -> Type | None:
-    """All of one type that both engines order alike; -0.0 and 0.0 are equal, so floats are not."""
+    """Return the common type of the arguments, if both engines order them alike.
+
+    Floats are left out: -0.0 and 0.0 are equal.
+    """
     types = [argument.type for argument in arguments]
     common = common_type(types) if types else None
     if common is None or any(not comparable(type_, common, order=True) for type_ in types):

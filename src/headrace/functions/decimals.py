@@ -18,15 +18,15 @@ from headrace.types.kinds import MAXIMUM_DIGITS
 LONGEST_EXACT_SCALE = 20
 """A longer scale would leave too few digits before the point, if all 38 are in use."""
 
-# Spark's own quotient of two long decimals: what an expression goes on computing with.
+# The type of Spark's own quotient of two long decimals, which expressions compute with.
 LONG_QUOTIENT = result_numeric(38, 18, rounded="quotient", room=0)
-# What is shown of it. PostgreSQL gives 12 digits and more after the point for quotients below
-# 10^8, so both agree after rounding to 12.
+# The type that a quotient is shown in. PostgreSQL gives 12 digits and more after the point for
+# quotients below 10^8, so both agree after rounding to 12.
 QUOTIENT = result_numeric(32, 12, rounded="quotient", room=0)
 
 
 def digits_before_point(type_: Type) -> int:
-    """Digits before the point of the largest value of a decimal."""
+    """Return the number of digits before the point of the largest value of a decimal."""
     assert type_.precision is not None and type_.scale is not None
     return type_.precision - type_.scale
 
@@ -43,7 +43,7 @@ def common_decimal(types: Sequence[Type]) -> Type | None:
     Return None if values lack room.
 
     Values that columns and constants can have must fit. Sums of many rows are seldom as large as
-    their types allow: one that does not fit is an error when it is computed. Quotients are promised
+    their types allow: one that does not fit is an error when it is computed. Quotients keep
     12 digits after the point; further ones yield to digits before it.
     """
     scale = max(type_.scale or 0 for type_ in types)
@@ -58,7 +58,7 @@ def common_decimal(types: Sequence[Type]) -> Type | None:
 
 
 def product_type(left: Type, right: Type) -> Type:
-    """Exact while the digits suffice, else rounded to the longer of both scales."""
+    """Return a product's type: exact while the digits suffice, else rounded to the longer scale."""
     assert left.precision and right.precision
     scale = (left.scale or 0) + (right.scale or 0)
     rounded, room = left.rounded or right.rounded, left.room + right.room
@@ -75,17 +75,17 @@ def _is_exact(left: Type, right: Type) -> bool:
 
 
 def spark_zero(type_: Type) -> exp.Expression:
-    """Zero as the type has it: beside a bare 0, Spark may cut the last digit of the other side."""
+    """Return zero in the type: beside a bare 0, Spark may cut the last digit of the other side."""
     return spark_cast(exp.Literal.number(0), type_)
 
 
 def spark_negated(number: exp.Expression, type_: Type) -> exp.Expression:
-    """0 − x: Spark's own minus sign, and abs with it, keep 34 digits."""
+    """Return 0 − x: Spark's own minus sign, and abs with it, keep 34 digits."""
     return spark_binary(exp.Sub, spark_zero(type_), number.copy())
 
 
 def spark_magnitude(number: exp.Expression, type_: Type) -> exp.Expression:
-    """|x|, with all digits: the larger of x and −x."""
+    """Return |x| with all digits: the larger of x and −x."""
     return spark_function("greatest", number.copy(), spark_negated(number, type_))
 
 
@@ -105,7 +105,9 @@ def spark_product(
 def _long_product(
     a: exp.Expression, b: exp.Expression, types: tuple[Type, Type], result: Type
 ) -> exp.Expression:
-    """|a|·|b| = |a|·⌊|b|⌋ + ⌊|a|⌋·{|b|} + {|a|}·{|b|}, and the sign.
+    """Return the product of two decimals, computed in parts that have room.
+
+        |a|·|b|  =  |a|·⌊|b|⌋ + ⌊|a|⌋·{|b|} + {|a|}·{|b|}     and the sign
 
     The first two terms are exact in the result's scale, the last is below one and rounded, so the
     sum is the product rounded once.
@@ -127,11 +129,11 @@ def _long_product(
         return spark_cast(fraction(magnitude), result_numeric(type_.scale or 0, type_.scale or 0))
 
     total = term(x.copy(), whole(y))
-    for other in (term(whole(x), fraction(y)), term(digits(x, first), digits(y, second))):
-        total = spark_cast(spark_binary(exp.Add, total, other), result)
+    for addend in (term(whole(x), fraction(y)), term(digits(x, first), digits(y, second))):
+        total = spark_cast(spark_binary(exp.Add, total, addend), result)
     opposite = exp.NEQ(this=is_negative(a, first), expression=is_negative(b, second))
-    one = exp.Literal.number(1)
-    sign = exp.Case(ifs=[exp.If(this=opposite, true=exp.Neg(this=one))], default=one.copy())
+    unit = exp.Literal.number(1)
+    sign = exp.Case(ifs=[exp.If(this=opposite, true=exp.Neg(this=unit))], default=unit.copy())
     return term(total, spark_cast(sign, result_numeric(1, 0)))
 
 

@@ -60,7 +60,7 @@ def _schema(keys: Sequence[str], type_: str) -> str:
 
 
 def _at(document: Expression, keys: Sequence[str], type_: str) -> Expression:
-    """Return what stands at the keys, if it is of Spark's type; anything can be read as STRING."""
+    """Return the value at the keys, if it is of Spark's type; any can be read as STRING."""
     field: Expression = spark_function("from_json", document.copy(), string(_schema(keys, type_)))
     for key in keys:
         field = exp.Dot(this=field, expression=exp.to_identifier(key, quoted=True))
@@ -73,18 +73,18 @@ def _path_spark(arguments: Sequence[Expression], *_: object) -> Expression:
 
     def read(text: Expression) -> Expression:
         def present(type_: str) -> Expression:
-            found = _at(text, keys, type_)
-            return exp.Not(this=exp.Is(this=found, expression=exp.Null()))
+            value = _at(text, keys, type_)
+            return exp.Not(this=exp.Is(this=value, expression=exp.Null()))
 
-        found = _at(text, keys, "STRING")
-        fraction = spark_function("rlike", found.copy(), string("[.eE]"))
+        value = _at(text, keys, "STRING")
+        fraction = spark_function("rlike", value.copy(), string("[.eE]"))
         rewritten = exp.or_(
             present("MAP<STRING, STRING>"),
             present("ARRAY<STRING>"),
             exp.and_(fraction, present("DOUBLE")),
         )
         is_object = spark_function("startswith", text.copy(), string("{"))
-        return case(is_object, unless(rewritten, _NO_TEXT, found), exp.Null())
+        return case(is_object, unless(rewritten, _NO_TEXT, value), exp.Null())
 
     return let((document,), read)
 

@@ -29,7 +29,7 @@ def _decade(year: Expression) -> Expression:
 
 
 def _hundreds(size: int) -> Callable[[Expression], Expression]:
-    """Centuries and millennia, which begin with the year 1."""
+    """Return the rendering of centuries or millennia, which begin with the year 1."""
 
     def spark(moment: Expression) -> Expression:
         before = plus(spark_function("year", moment), number(size - 1))
@@ -158,8 +158,10 @@ def _interval_field(field: str, interval: Expression) -> Expression:
             return _millionths(rest(micros, MINUTE), result_numeric(10, 0))
     # A year has 365.25 days here, a month of the rest 30.
     years = times(over(months, 12), number(1461 * DAY // 4 // SECOND))
-    other = plus(times(rest(months.copy(), 12), number(30 * 86_400)), times(days, number(86_400)))
-    whole = spark_cast(plus(years, other), result_numeric(18, 0))
+    months_and_days = plus(
+        times(rest(months.copy(), 12), number(30 * 86_400)), times(days, number(86_400))
+    )
+    whole = spark_cast(plus(years, months_and_days), result_numeric(18, 0))
     return plus(whole, _millionths(micros, result_numeric(19, 0)))
 
 
@@ -213,8 +215,8 @@ _UNITS = (
 
 def _truncated_type(arguments: Sequence[Scalar]) -> Type | None:
     unit, moment = arguments
-    known = isinstance(unit, Literal) and unit.value in _UNITS
-    return moment.type if known and moment.type in (TIMESTAMP, TIMESTAMPTZ) else None
+    is_unit = isinstance(unit, Literal) and unit.value in _UNITS
+    return moment.type if is_unit and moment.type in (TIMESTAMP, TIMESTAMPTZ) else None
 
 
 def _truncated_spark(

@@ -51,7 +51,7 @@ def _infinite(expression: exp.Expression) -> exp.Expression:
 def _underflow(
     result: exp.Expression, left: exp.Expression, right: exp.Expression
 ) -> exp.Condition:
-    """A zero made of operands that are not; x / infinity is a true zero."""
+    """Return the test for a zero made of operands that are not; x / infinity is a true zero."""
     return exp.and_(
         _zero(result), exp.not_(_zero(left)), exp.not_(_zero(right)), exp.not_(_infinite(right))
     )

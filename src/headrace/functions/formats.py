@@ -102,10 +102,10 @@ def pieces_of(format_: str) -> list[tuple[str, bool, str]] | None:
 
 
 def unmaintained(format_: str) -> str:
-    """Return what of the format is not maintained: a pattern or a letter of it; empty if all is."""
+    """Return the first pattern or letter of the format that is not maintained; empty if all are."""
     _, rest = _read(format_)
-    found = _PIECE.match(rest)
-    return found[0] if found else rest[:1]
+    piece_match = _PIECE.match(rest)
+    return piece_match[0] if piece_match else rest[:1]
 
 
 def _read(format_: str) -> tuple[list[tuple[str, bool, str]], str]:
@@ -130,8 +130,8 @@ def _type(arguments: Sequence[Scalar]) -> Type | None:
     moment, format_ = arguments
     if moment.type not in (TIMESTAMP, TIMESTAMPTZ) or not isinstance(format_, Literal):
         return None
-    known = isinstance(format_.value, str) and pieces_of(format_.value)
-    return plain_text() if known else None
+    is_maintained = isinstance(format_.value, str) and pieces_of(format_.value)
+    return plain_text() if is_maintained else None
 
 
 def _char_spark(arguments: Sequence[Expression], *_: object) -> Expression:

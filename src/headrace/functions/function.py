@@ -13,7 +13,7 @@ from headrace.types import Type
 
 
 class EvaluationError(ArithmeticError):
-    """The pure evaluator met what PostgreSQL answers with an error."""
+    """The pure evaluator met a case that PostgreSQL answers with an error."""
 
 
 Typing = Callable[[Sequence[Scalar]], Type | None]
@@ -44,13 +44,13 @@ class Function:
 
 
 def spark_cast(expression: exp.Expression, type_: Type) -> exp.Expression:
-    """CAST to the stored form of a type."""
+    """Return a CAST to the stored form of a type."""
     return exp.Cast(this=expression, to=_data_type(type_.spark).copy())
 
 
 @lru_cache(maxsize=256)
 def _data_type(name: str) -> exp.DataType:
-    """Parsed once: a long expression has thousands of casts."""
+    """Return the parsed type; cached, as a long expression has thousands of casts."""
     return exp.DataType.build(name, dialect="spark")
 
 

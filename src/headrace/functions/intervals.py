@@ -34,7 +34,7 @@ _SECONDS = result_numeric(18, 6)
 
 @dataclass(frozen=True)
 class IntervalParts:
-    """What an interval is made of."""
+    """The parts of an interval."""
 
     months: int
     days: int
@@ -84,17 +84,17 @@ def _seconds(micros: int) -> str:
 
 
 def spark_parts(interval: Expression) -> tuple[Expression, Expression, Expression]:
-    """Months, days and microseconds of an interval's text, as BIGINTs."""
+    """Return the months, days and microseconds of an interval's text, as BIGINTs."""
     if isinstance(interval, exp.Literal):
-        known = parts_of(interval.name)
-        return number(known.months), number(known.days), number(known.micros)
+        parts = parts_of(interval.name)
+        return number(parts.months), number(parts.days), number(parts.micros)
 
     def field(group: int, type_: Type) -> Expression:
         # In a Spark string a backslash is written as it is: sqlglot escapes it.
-        found = spark_function(
+        group_text = spark_function(
             "regexp_extract", interval.copy(), string(f"^{_FORM}$"), number(group)
         )
-        present = spark_function("nullif", found, string(""))
+        present = spark_function("nullif", group_text, string(""))
         zero = spark_cast(number(0), type_)
         read = spark_function("coalesce", spark_cast(present, type_), zero)
         # A NULL interval has NULL parts.
@@ -190,7 +190,7 @@ def checked(months: int, days: int, micros: int) -> str:
 
 
 def spark_checked(months: Expression, days: Expression, micros: Expression) -> Expression:
-    """Return the same on Spark; BIGINTs that overflow have failed already."""
+    """Return the text of the parts on Spark, or an error; BIGINTs that overflow failed already."""
 
     def fitting(months: Expression, days: Expression, micros: Expression) -> Expression:
         def fits(value: Expression) -> Expression:

@@ -22,19 +22,22 @@ from headrace.types import Type, plain_text
 
 Expression = exp.Expression
 
-# A quoted character, a mark, or what stands between marks: none needs a memory to be matched.
+# An escaped character, a mark, or the text between marks: no match backtracks.
 _TOKENS = r'(?s)\\.|["\[\]{},]|[^"\\\[\]{},]++'
 _STRING = r'(?s)^"(?:\\.|[^"\\])*+"'
 _STATE, _TOKEN = exp.to_identifier("state"), exp.to_identifier("token")
 
 
 def spark_parts(text: Expression) -> Expression:
-    """Return what stands between the outermost brackets, as an array of texts."""
+    """Return the parts between the outermost brackets, as an array of texts."""
     return let((text,), _parts)
 
 
 def _parts(text: Expression) -> Expression:
-    """Token by token: how deep it stands, whether in a string, and where the part began."""
+    """Return the parts, by a fold over the tokens.
+
+    The fold's state has the depth, whether a token is in a string, and where the part began.
+    """
     nothing = spark_function("array", string(""))
     start: dict[str, Expression] = {
         "depth": number(0),
@@ -157,8 +160,8 @@ def _one_jsonb(*types: Callable[[], Type]) -> Callable[[Sequence[Scalar]], Types
 def _parts_of(text: Expression, opening: str, message: str) -> Expression:
     """Return the parts of an array or object; an error if the value is neither that nor NULL."""
     first = spark_function("substring", text.copy(), number(1), number(1))
-    other = exp.NEQ(this=first, expression=string(opening))
-    return case(other, fails(message), spark_parts(text))
+    mismatch = exp.NEQ(this=first, expression=string(opening))
+    return case(mismatch, fails(message), spark_parts(text))
 
 
 def _each_part(parts: Expression, shown: Callable[[Expression], Expression]) -> Expression:
@@ -187,25 +190,25 @@ def _elements(*, text: bool) -> Spark:
 
 def _element_rows(*, text: bool) -> Evaluate:
     def rows(values: Sequence[Value], _: Types) -> Rows:
-        shown = _printed if text else _canonical
-        return [(shown(each),) for each in _expect(parsed(str(values[0])), list, _NO_ARRAY)]
+        to_text = _printed if text else _canonical
+        return [(to_text(each),) for each in _expect(parsed(str(values[0])), list, _NO_ARRAY)]
 
     return rows
 
 
 def _members(*, text: bool) -> Spark:
-    def shown(member: Expression) -> Expression:
+    def member_row(member: Expression) -> Expression:
         value = spark_value(member)
         return row([spark_text(spark_key(member)), spark_text(value) if text else value])
 
-    return lambda arguments, *_: _each_part(_parts_of(arguments[0], "{", _NO_OBJECT), shown)
+    return lambda arguments, *_: _each_part(_parts_of(arguments[0], "{", _NO_OBJECT), member_row)
 
 
 def _member_rows(*, text: bool) -> Evaluate:
     def rows(values: Sequence[Value], _: Types) -> Rows:
-        found = _expect(parsed(str(values[0])), dict, _NO_OBJECT)
-        shown = _printed if text else _canonical
-        return [(key, shown(each)) for key, each in found.items()]
+        members = _expect(parsed(str(values[0])), dict, _NO_OBJECT)
+        to_text = _printed if text else _canonical
+        return [(key, to_text(each)) for key, each in members.items()]
 
     return rows
 

@@ -21,7 +21,7 @@ _ANY_NUMERIC = result_numeric(1, 0)
 def common_type(types: Sequence[Type]) -> Type | None:
     """Return the type that the branches of CASE, COALESCE and the like are brought to.
 
-    None if there is none, or if it is a numeric that a column has too many digits for.
+    Return None if there is none, or if it is a numeric that a column has too many digits for.
     """
     if any(type_.is_float for type_ in types):
         # Beside a float the digits of numerics do not count.
@@ -63,10 +63,10 @@ def _are_numerics(types: Sequence[Type]) -> bool:
 
 
 def _common_number(left: Type, right: Type) -> Type:
-    """As for operators, but a real beside an integer or numeric stays real."""
-    for one, other in ((left, right), (right, left)):
-        if one.kind == "real" and not other.is_float:
-            return one
+    """Return the type as for operators, but a real beside an integer or numeric stays real."""
+    for first, second in ((left, right), (right, left)):
+        if first.kind == "real" and not second.is_float:
+            return first
     number = common_number(left, right)
     assert number is not None
     return number
@@ -106,7 +106,7 @@ def _or(left: Value, right: Value) -> Value:
 
 
 def _case_type(arguments: Sequence[Scalar]) -> Type | None:
-    """Arguments are condition, value, condition, value, …, else."""
+    """Return the type of CASE with arguments condition, value, condition, value, …, else."""
     conditions, values = arguments[:-1:2], (*arguments[1::2], arguments[-1])
     if any(condition.type != BOOLEAN for condition in conditions):
         return None
@@ -149,7 +149,10 @@ def _nullif(left: Value, right: Value) -> Value:
 
 
 def _in_type(arguments: Sequence[Scalar]) -> Type | None:
-    """All arguments have one type, so that no item is compared otherwise than its neighbour."""
+    """Return BOOLEAN if all arguments can be compared as one type, else None.
+
+    So no item is compared otherwise than its neighbour.
+    """
     first, *items = arguments
     alike = all(comparable(first.type, item.type, order=False) for item in items)
     if not items or not alike or not lossless([argument.type for argument in arguments]):

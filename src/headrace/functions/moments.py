@@ -62,7 +62,7 @@ def stored_in_spark(value: Expression, type_: Type) -> Expression:
 
 
 def micros_of(value: Expression, type_: Type) -> Expression:
-    """Microseconds since 1970 of a date or timestamp; the session's time zone is UTC."""
+    """Return microseconds since 1970 of a date or timestamp; the session's time zone is UTC."""
     if type_ == TIMESTAMPTZ:
         return spark_function("unix_micros", value)
     return spark_function("unix_micros", spark_cast(value, TIMESTAMPTZ))
@@ -99,7 +99,7 @@ def _moved_type(arguments: Sequence[Scalar]) -> Type | None:
 
 
 def _moved_spark(sign: int) -> Rendering:
-    """Months first, then days, then the time, as both engines do it."""
+    """Return the rendering that adds months first, then days, then the time, as both engines do."""
 
     def spark(arguments: Sequence[Expression], types: Sequence[Type], result: Type) -> Expression:
         moment, interval = arguments
@@ -207,14 +207,17 @@ MOMENTS: tuple[Function, ...] = (
 
 
 def _zone_type(arguments: Sequence[Scalar]) -> Type | None:
-    """Accept a place's time from UTC only: to UTC, local times have gaps and repetitions."""
+    """Return the type of a time AT TIME ZONE.
+
+    A place's time is accepted from UTC only: to UTC, local times have gaps and repetitions.
+    """
     zone, moment = arguments
     if not isinstance(zone, Literal) or not isinstance(zone.value, str):
         return None
     if zone.value == "UTC":
         return {TIMESTAMP: TIMESTAMPTZ, TIMESTAMPTZ: TIMESTAMP}.get(moment.type)
-    known = "/" in zone.value and zone.value in available_timezones()
-    return TIMESTAMP if known and moment.type == TIMESTAMPTZ else None
+    is_place = "/" in zone.value and zone.value in available_timezones()
+    return TIMESTAMP if is_place and moment.type == TIMESTAMPTZ else None
 
 
 def _zone_spark(arguments: Sequence[Expression], _: object, result: Type) -> Expression:

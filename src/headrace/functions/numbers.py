@@ -71,7 +71,7 @@ def common_number(left: Type, right: Type) -> Type | None:
 
 
 def round_to(value: Decimal, scale: int) -> Decimal:
-    """Rounded half away from zero, as PostgreSQL and Spark both round decimals."""
+    """Return the number rounded half away from zero, as both engines round decimals."""
     return value.quantize(Decimal(1).scaleb(-scale), context=WIDE)
 
 
@@ -103,7 +103,7 @@ def _types(arguments: Sequence[Scalar]) -> tuple[Type, Type]:
 
 
 def _sum_type(arguments: Sequence[Scalar]) -> Type | None:
-    """None where one side has values too large for the digits of the other."""
+    """Return the type of a sum; None where a side has values too large for the other's digits."""
     common = common_number(*_types(arguments))
     if common is None or common.kind != "numeric":
         return common
@@ -129,7 +129,7 @@ def _quotient_type(arguments: Sequence[Scalar]) -> Type | None:
 
 
 def _remainder_type(arguments: Sequence[Scalar]) -> Type | None:
-    """Nearer to zero than either: its digits never are more than 38."""
+    """Return the type of a remainder: nearer to zero than either side, so 38 digits suffice."""
     left, right = _types(arguments)
     common = common_number(left, right)
     if common is None or common.kind != "numeric":
@@ -140,7 +140,7 @@ def _remainder_type(arguments: Sequence[Scalar]) -> Type | None:
 
 
 def _same_type(arguments: Sequence[Scalar]) -> Type | None:
-    """Without the typmod: -x and abs(x) of numeric(10,2) are plain numeric in PostgreSQL."""
+    """Return the type without its typmod: PostgreSQL's -x of numeric(10,2) is plain numeric."""
     (argument,) = arguments
     return undeclared(argument.type) if argument.type.is_number else None
 
@@ -209,7 +209,10 @@ def _abs_spark(
 
 
 def _evaluation(symbol: str) -> Callable[[Value, Value], Value]:
-    """PostgreSQL brings both operands to one type; Python would refuse Decimal with float."""
+    """Return the operation on Python values.
+
+    PostgreSQL brings both operands to one type; Python would refuse Decimal with float.
+    """
 
     def evaluate(left: Value, right: Value) -> Value:
         if isinstance(left, float) or isinstance(right, float):
@@ -236,7 +239,7 @@ def _decimal(symbol: str, left: Decimal, right: Decimal) -> Decimal:
 
 
 def _integer(symbol: str, left: int, right: int) -> int:
-    """Division truncates toward zero; the remainder has the dividend's sign."""
+    """Return the result; division truncates toward zero, a remainder has the dividend's sign."""
     match symbol:
         case "+":
             return left + right

@@ -110,25 +110,25 @@ class _Reader:
         needed = self.needed
         atom = self._atom(character)
         single = character != "("
-        found = _QUANTIFIER.match(self.pattern, self.at)
-        if found is None:
+        quantifier = _QUANTIFIER.match(self.pattern, self.at)
+        if quantifier is None:
             self.needed += single
             return atom
-        self.at = found.end()
+        self.at = quantifier.end()
         if _QUANTIFIER.match(self.pattern, self.at):
             raise _Refused
-        low, high, lazy = found.groups()
+        low, high, lazy = quantifier.groups()
         if any(int(bound) > _MOST_REPETITIONS for bound in (low, high) if bound):
             raise _Refused
         if low and high and int(low) > int(high):
             raise _Refused
         # A lazy or repeated group may end in several places; a repeated character in one.
         self.choices += 1 if single and not lazy else 2
-        if found[0][0] in "*?" or (low is not None and int(low) == 0):
+        if quantifier[0][0] in "*?" or (low is not None and int(low) == 0):
             self.needed = needed
         else:
             self.needed += single
-        return atom + found[0]
+        return atom + quantifier[0]
 
     def _atom(self, character: str) -> str:
         match character:
@@ -164,7 +164,7 @@ class _Reader:
         return quoted(character)
 
     def _bracket(self) -> str:
-        """`[…]` with single characters, ranges within digits or one case, and named classes."""
+        """Return `[…]` of characters, ranges within digits or one case, and named classes."""
         parts: list[str] = []
         if self._peek() == "^":
             self.at += 1
@@ -187,12 +187,12 @@ class _Reader:
         return "[" + "".join(parts) + "]"
 
     def _class(self) -> str:
-        found = re.compile(r":([a-z]+):\]").match(self.pattern, self.at)
-        if found is None or found[1] not in _CLASSES:
+        class_match = re.compile(r":([a-z]+):\]").match(self.pattern, self.at)
+        if class_match is None or class_match[1] not in _CLASSES:
             raise _Refused
-        self.at = found.end()
+        self.at = class_match.end()
         self.by_collation = True
-        return _CLASSES[found[1]]
+        return _CLASSES[class_match[1]]
 
 
 def _is_range(first: str, last: str) -> bool:
@@ -266,7 +266,10 @@ def _match(flags: int) -> Callable[[Value, Value], Value]:
 
 
 def _replace_type(arguments: Sequence[Scalar]) -> Type | None:
-    """Text, pattern, replacement and flags; see `Regular` for the patterns that are exact."""
+    """Return the type for a text, pattern, replacement and flags.
+
+    `Regular` says which patterns are exact.
+    """
     text, pattern, replacement, flags = arguments
     read = _read(pattern)
     if not all_text(arguments) or read is None or not read.unique or read.nothing:
@@ -274,12 +277,15 @@ def _replace_type(arguments: Sequence[Scalar]) -> Type | None:
     if read.by_collation and not text.type.folds:
         return None
     plain = isinstance(replacement, Literal) and "\\" not in str(replacement.value)
-    known = isinstance(flags, Literal) and flags.value in ("", "g")
-    return text_of((text,)) if plain and known else None
+    supported = isinstance(flags, Literal) and flags.value in ("", "g")
+    return text_of((text,)) if plain and supported else None
 
 
 def _replace_spark(arguments: Sequence[exp.Expression], *_: object) -> exp.Expression:
-    """Spark replaces every match; a prefix that is put back leaves it one only."""
+    """Return the replacement of the first match, or with the flag g of all.
+
+    Spark replaces every match; a pattern with the text's begin, which is put back, has only one.
+    """
     text, pattern, replacement, flags = arguments
     java, new = _of(pattern.name).java, replacement.name.replace("$", "\\$")
     if flags.name == "g":
@@ -290,8 +296,8 @@ def _replace_spark(arguments: Sequence[exp.Expression], *_: object) -> exp.Expre
 
 def _replace(text: Value, pattern: Value, replacement: Value, flags: Value) -> Value:
     count = 0 if flags == "g" else 1
-    found = re.compile(_of(pattern).python, re.DOTALL | re.ASCII)
-    return found.sub(lambda _: str(replacement), str(text), count=count)
+    compiled = re.compile(_of(pattern).python, re.DOTALL | re.ASCII)
+    return compiled.sub(lambda _: str(replacement), str(text), count=count)
 
 
 _PATTERN_NOTE = (

@@ -32,7 +32,7 @@ def _below_zero(x: Expression, type_: Type = DOUBLE) -> Expression:
 
 
 def _to_scale(arguments: Sequence[Scalar]) -> Type | None:
-    """A numeric and a constant number of digits; 9.9 needs one more before the point."""
+    """Return the type with a constant number of digits; 9.9 needs one more before the point."""
     value, digits = arguments
     if value.type.kind != "numeric" or not isinstance(digits, Literal):
         return None
@@ -58,7 +58,7 @@ def _has_place(arguments: Sequence[Scalar]) -> bool:
 
 
 def _digits(expression: Expression) -> Expression:
-    """Return the number of digits as a plain constant, which Spark's rounding wants."""
+    """Return the number of digits as a plain constant, which Spark's rounding requires."""
     text = expression.this.name if isinstance(expression, exp.Cast) else expression.name
     return number(int(text))
 
@@ -113,7 +113,10 @@ def _float_trunc(x: Expression) -> Expression:
 
 
 def _whole_spark(name: str, of_float: Callable[[Expression], Expression]) -> Rendering:
-    """Spark's own floor and ceil of a DOUBLE give a BIGINT, which is too small."""
+    """Return the rendering of floor or ceil.
+
+    Spark's own floor and ceil of a DOUBLE give a BIGINT, which is too small.
+    """
 
     def spark(arguments: Sequence[Expression], types: Sequence[Type], result: Type) -> Expression:
         if types[0] == DOUBLE:
@@ -144,12 +147,12 @@ def _sign_type(arguments: Sequence[Scalar]) -> Type | None:
 
 
 def _sign_spark(arguments: Sequence[Expression], types: Sequence[Type], result: Type) -> Expression:
-    """NaN counts as positive among Spark's comparisons, and as neither in PostgreSQL."""
+    """Return the sign; NaN is positive to Spark's comparisons, and neither to PostgreSQL."""
 
     def sign(x: Expression) -> Expression:
-        one, zero = (spark_cast(number(n), result) for n in (1, 0))
+        plus_one, zero = (spark_cast(number(n), result) for n in (1, 0))
         positive = exp.GT(this=x.copy(), expression=spark_zero(types[0]))
-        parts = [_below_zero(x, types[0]), spark_cast(number(-1), result), positive, one]
+        parts = [_below_zero(x, types[0]), spark_cast(number(-1), result), positive, plus_one]
         if result == DOUBLE:
             parts = [spark_function("isnan", x.copy()), zero.copy(), *parts]
         missing = exp.Is(this=x.copy(), expression=exp.Null())
@@ -196,11 +199,14 @@ def _bits_spark(operator: type[exp.Binary]) -> Rendering:
 
 
 def _shift_type(arguments: Sequence[Scalar]) -> Type | None:
-    """By a constant below the width: beyond it the result is the processor's."""
+    """Return the value's type, if the count is a constant below the type's width.
+
+    Beyond the width the result depends on the processor.
+    """
     value, count = arguments
     width = {"integer": 32, "bigint": 64}.get(value.type.kind)
-    known = isinstance(count, Literal) and isinstance(count.value, int)
-    if width is None or not known or not isinstance(count, Literal):
+    is_constant = isinstance(count, Literal) and isinstance(count.value, int)
+    if width is None or not is_constant or not isinstance(count, Literal):
         return None
     return value.type if 0 <= int(str(count.value)) < width else None
 

@@ -48,7 +48,7 @@ def time_type(arguments: Sequence[Scalar]) -> Type | None:
 
 
 def step_of(interval: object) -> IntervalParts:
-    """Return the step's parts; of a NULL, none."""
+    """Return the step's parts; those of a NULL are zero."""
     return IntervalParts(0, 0, 0) if interval is None else parts_of(str(interval))
 
 
@@ -60,7 +60,7 @@ def _starts_early(start: Scalar) -> bool:
 
 
 def sign(step: IntervalParts) -> int:
-    """Return whether the step leads forward (1), backward (-1) or nowhere."""
+    """Return the direction of the step: 1 forward, -1 backward, 0 for a step of nothing."""
     length = step.months or step.days * DAY + step.micros
     return (length > 0) - (length < 0)
 

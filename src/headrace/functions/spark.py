@@ -23,7 +23,7 @@ def let(
     operands: Sequence[exp.Expression],
     body: Callable[..., exp.Expression],
 ) -> exp.Expression:
-    """`body` over the operands, each evaluated once if it is long; copies are made here."""
+    """Return `body` over the operands, each evaluated once if any is long."""
     if not any(_is_long(operand) for operand in operands):
         return body(*operands)
     return bound(operands, body)
@@ -34,7 +34,7 @@ def bound(
     body: Callable[..., exp.Expression],
     name: str = "operands",
 ) -> exp.Expression:
-    """`body` over the operands, each evaluated once, and before a lambda in it runs.
+    """Return `body` over the operands, each evaluated once, and before a lambda in it runs.
 
     A body that is inside another one and reads what that one binds needs another `name`.
     """
@@ -67,7 +67,7 @@ def string(value: str) -> Expression:
 
 
 def long(expression: Expression) -> Expression:
-    """As BIGINT, where sums of integers do not overflow."""
+    """Return the expression as BIGINT, where sums of integers do not overflow."""
     return spark_cast(expression, BIGINT)
 
 
@@ -96,7 +96,7 @@ def times(left: Expression, right: Expression) -> Expression:
 
 
 def case(*parts: exp.Expr) -> Expression:
-    """CASE of test, value, test, value, …, default."""
+    """Return CASE of test, value, test, value, …, default."""
     pairs = zip(parts[:-1:2], parts[1::2], strict=True)
     ifs = [exp.If(this=test, true=value) for test, value in pairs]
     return exp.Paren(this=exp.Case(ifs=ifs, default=parts[-1]))

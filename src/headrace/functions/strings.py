@@ -41,7 +41,7 @@ _NO_CHARACTER = "requested character not valid for encoding"
 
 
 def _on(texts: int, integers: int = 0, *, result: Callable[[], Type] | None = None) -> Typing:
-    """So many texts, then so many integers, give the result, by default text."""
+    """Return the typing of so many texts, then so many integers; the result is text by default."""
 
     def type_of(arguments: Sequence[Scalar]) -> Type | None:
         first, rest = arguments[:texts], arguments[texts:]
@@ -63,7 +63,7 @@ def _below(left: Expression, right: Expression) -> Expression:
 
 
 def _substring_spark(arguments: Sequence[Expression], *_: object) -> Expression:
-    """From `start` to before `start + length`, both cut to the text: a start may be negative."""
+    """Return the text from `start` to before `start + length`; starts below 1 are cut to 1."""
 
     def cut(text: Expression, start: Expression, length: Expression) -> Expression:
         first = at_least(long(start), 1)
@@ -83,7 +83,7 @@ def _substring(text: str, start: int, length: int) -> str:
 
 
 def _substring_type(arguments: Sequence[Scalar]) -> Type | None:
-    """The constant that stands for "to the end" is longer than an integer can say."""
+    """Return the type of a substring; a constant of type bigint stands for "to the end"."""
     text, start, length = arguments
     endless = isinstance(length, Literal) and length.type == BIGINT
     return _on(1, 1)((text, start)) if endless else _on(1, 2)(arguments)
@@ -191,7 +191,10 @@ def _encode_type(arguments: Sequence[Scalar]) -> Type | None:
 
 
 def _constant(place: int, low: int, high: int) -> Callable[[Sequence[Scalar]], bool]:
-    """The argument at the place is a constant within the bounds, of which the function is safe."""
+    """Return the test that the argument at the place is a constant within the bounds.
+
+    Of such constants the function is safe.
+    """
 
     def safe(arguments: Sequence[Scalar]) -> bool:
         argument = arguments[place]
@@ -202,7 +205,7 @@ def _constant(place: int, low: int, high: int) -> Callable[[Sequence[Scalar]], b
 
 
 def _all_texts(arguments: Sequence[Scalar]) -> Type | None:
-    """One text or more, none of them char(n), whose blanks count here."""
+    """Return text for one text or more, none of them char(n), whose blanks count here."""
     if not all_text(arguments) or any(a.type.kind == "character" for a in arguments):
         return None
     return text_of(arguments) if arguments else None
@@ -219,7 +222,7 @@ _UPPER = _LOWER.upper()
 
 
 def lowered(text: str) -> str:
-    """With small letters for capital ones of ASCII."""
+    """Return the text with small letters for capital ones of ASCII."""
     return text.translate(str.maketrans(_UPPER, _LOWER))
 
 

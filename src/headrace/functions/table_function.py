@@ -1,4 +1,4 @@
-"""What is known of a function that gives rows."""
+"""The record of a function that returns rows."""
 
 from __future__ import annotations
 

@@ -57,12 +57,12 @@ UNNEST = TableFunction(
 
 
 def _cells_types(arguments: Sequence[Scalar]) -> Types | None:
-    """Only the binder makes them, and knows how many columns there are."""
+    """Return the cells' types; only the binder makes such calls, and knows the column count."""
     return tuple(argument.type for argument in arguments)
 
 
 def _cells(cells: Sequence[Expression], _: Sequence[Type], types: Types) -> Expression:
-    """Return the entries row by row."""
+    """Return the array of the rows that the cells make."""
     width = len(types)
     typed = [spark_cast(cell, types[i % width]) for i, cell in enumerate(cells)]
     if width == 1:
@@ -77,14 +77,14 @@ def _cell_rows(values: Sequence[Value], types: Types) -> Rows:
 
 
 def _split_types(arguments: Sequence[Scalar]) -> Types | None:
-    """Text, a constant delimiter, and perhaps the constant that stands for NULL."""
+    """Return text for a text, a constant delimiter, and perhaps a constant that stands for NULL."""
     text, *constants = arguments
     if len(arguments) not in (2, 3) or not all_text(arguments):
         return None
     written = all(isinstance(each, Literal) for each in constants)
     delimiter = constants[0]
-    known = written and isinstance(delimiter, Literal) and isinstance(delimiter.value, str)
-    return (text_of((text,)),) if known else None
+    supported = written and isinstance(delimiter, Literal) and isinstance(delimiter.value, str)
+    return (text_of((text,)),) if supported else None
 
 
 def _split(arguments: Sequence[Expression], *_: object) -> Expression:
@@ -96,8 +96,10 @@ def _split(arguments: Sequence[Expression], *_: object) -> Expression:
         parts = spark_function("array", text)
     if null and isinstance(null[0], exp.Literal):
         part = exp.to_identifier("part")
-        kept = spark_function("nullif", exp.Column(this=part.copy()), null[0])
-        parts = spark_function("transform", parts, exp.Lambda(this=kept, expressions=[part]))
+        part_or_null = spark_function("nullif", exp.Column(this=part.copy()), null[0])
+        parts = spark_function(
+            "transform", parts, exp.Lambda(this=part_or_null, expressions=[part])
+        )
     # There are no parts of an empty text.
     some = exp.NEQ(this=text.copy(), expression=string(""))
     return case(some, parts, exp.Null())
@@ -112,7 +114,7 @@ def _split_rows(values: Sequence[Value], _: Types) -> Rows:
 
 
 def _pattern(pattern: object) -> Regular | None:
-    """A pattern whose matches both engines find in the same places, none of them empty."""
+    """Return a pattern whose matches both engines find in the same places, none of them empty."""
     read = understood(pattern) if isinstance(pattern, str) else None
     return read if read is not None and read.unique and not read.nothing else None
 

@@ -17,7 +17,7 @@ def all_text(arguments: Sequence[Scalar]) -> bool:
 
 
 def text_of(arguments: Sequence[Scalar]) -> Type:
-    """Text with the collation that its text arguments agree on; a constant's yields."""
+    """Return the type text with the collation that text arguments agree on; a constant's yields."""
     texts = [argument for argument in arguments if argument.type.is_text]
     deciding = [text for text in texts if not isinstance(text, Literal)] or texts
     return Type(
@@ -67,7 +67,10 @@ TEXTS: tuple[Function, ...] = (
 
 
 def _like_type(arguments: Sequence[Scalar]) -> Type | None:
-    """The pattern is a constant that does not end in an escape; char(n) would need its blanks."""
+    """Return BOOLEAN if the pattern is a constant that does not end in an escape.
+
+    Of char(n) the blanks would be needed.
+    """
     text, pattern = arguments
     if not all_text(arguments) or text.type.kind == "character":
         return None
@@ -115,7 +118,7 @@ def _like(text: Value, pattern: Value) -> Value:
 
 
 def _like_spark(arguments: Sequence[exp.Expression], *_: object) -> exp.Expression:
-    """As RLIKE with every letter that means something in Java's regular expressions quoted."""
+    """Return RLIKE with every character quoted that has a meaning in Java's regular expressions."""
     text, pattern = arguments
     assert isinstance(pattern, exp.Literal)
     translated = _java(pattern.name)

@@ -70,7 +70,10 @@ def _days_type(arguments: Sequence[Scalar]) -> Type | None:
 
 
 def _days_spark(name: str) -> Rendering:
-    """Days are numbered from 1970 on, so that none is computed that Spark could not hold."""
+    """Return the rendering of a date moved by days, which are numbered from 1970 on.
+
+    So Spark computes no date that it could not hold.
+    """
 
     def spark(arguments: Sequence[exp.Expression], *_: object) -> exp.Expression:
         day, count = arguments

@@ -56,7 +56,7 @@ def _plain(name: str) -> Rendering:
 
 
 def _numbered(name: str) -> Rendering:
-    """With its constant after the first argument."""
+    """Return the rendering of a call with its constant after the first argument."""
 
     def spark(arguments: Sequence[exp.Expression], number: int | None) -> exp.Expression:
         first, rest = list(arguments[:1]), arguments[1:]
@@ -80,7 +80,7 @@ def _cume_dist(seen: Seen) -> Value:
 
 
 def _ntile(seen: Seen) -> Value:
-    """The first buckets have one row more, if the rows do not divide evenly."""
+    """Return the bucket; the first ones have a row more if the rows do not divide evenly."""
     assert seen.number is not None
     size, larger = divmod(len(seen.groups), seen.number)
     in_larger = larger * (size + 1)
@@ -103,8 +103,8 @@ def _shifted(sign: int) -> Callable[[Seen], Value]:
 
 def _nth(place: Callable[[Seen], int]) -> Callable[[Seen], Value]:
     def evaluate(seen: Seen) -> Value:
-        wanted = place(seen)
-        return seen.arguments[seen.frame[wanted]][0] if wanted < len(seen.frame) else None
+        index = place(seen)
+        return seen.arguments[seen.frame[index]][0] if index < len(seen.frame) else None
 
     return evaluate
 
@@ -190,7 +190,7 @@ WINDOW_FUNCTION_BY_NAME = {function.name: function for function in WINDOW_FUNCTI
 
 
 def has_places(call: WindowCall) -> bool:
-    """Return whether it matters to a call which of several peers comes first."""
+    """Return whether a call depends on which of several peers comes first."""
     if WINDOW_FUNCTION_BY_NAME[call.function].placed:
         return True
     frame = call.frame

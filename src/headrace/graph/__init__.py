@@ -1,4 +1,4 @@
-"""Who reads whom: orders, components, strata, diamonds and closures over stream tables. Pure."""
+"""Dependency graph of stream tables: orders, components, strata, diamonds, closures. Pure."""
 
 from headrace.graph.components import Component, Cycle, components, find_cycle
 from headrace.graph.dependencies import downstream, in_order, upstream

@@ -54,16 +54,16 @@ def components(reads: Mapping[Name, Iterable[Name]]) -> tuple[Component[Name], .
 
 
 def graph_of(reads: Mapping[Name, Iterable[Name]]) -> nx.DiGraph[Name]:
-    """Return an edge from everything that is read to who reads it."""
+    """Return the graph with an edge from each name to every name that reads it."""
     graph: nx.DiGraph[Name] = nx.DiGraph()
-    for name, others in reads.items():
+    for name, inputs in reads.items():
         graph.add_node(name)
-        graph.add_edges_from((other, name) for other in others)
+        graph.add_edges_from((input_name, name) for input_name in inputs)
     return graph
 
 
 class Cycle(Exception):
-    """Names that read each other in a circle: each is read by the next, the last by the first."""
+    """Names in a cycle: each is read by the next, the last by the first."""
 
     def __init__(self, names: tuple[Any, ...]) -> None:
         super().__init__(" → ".join(map(str, (*names, *names[:1]))))
@@ -71,7 +71,7 @@ class Cycle(Exception):
 
 
 def find_cycle(reads: Mapping[Name, Iterable[Name]]) -> Cycle | None:
-    """Return the whole cycle in the first component that reads itself; a shortest one."""
+    """Return a shortest cycle in the first component that reads itself; None if there is none."""
     graph = graph_of(reads)
     for component in components(reads):
         if component.is_cyclic:
@@ -80,9 +80,12 @@ def find_cycle(reads: Mapping[Name, Iterable[Name]]) -> Cycle | None:
 
 
 def way_round(graph: nx.DiGraph[Name], name: Name, last: Name | None = None) -> tuple[Name, ...]:
-    """From a name on, each read by the next, to one that it reads: `last`, or the nearest."""
+    """Return a shortest path from a name, each read by the next, to a name that it reads.
+
+    That name is `last`, or the nearest.
+    """
     lasts = sorted(graph.predecessors(name)) if last is None else [last]
-    cycles_found = [tuple(nx.shortest_path(graph, name, one)) for one in lasts]
+    cycles_found = [tuple(nx.shortest_path(graph, name, end)) for end in lasts]
     return min(cycles_found, key=len)
 
 
@@ -92,19 +95,23 @@ Group = tuple[StreamTable, ...]
 
 
 def cycles(tables: Iterable[StreamTable]) -> dict[str, frozenset[str]]:
-    """For the relation of every stream table that is in a cycle, all of that cycle's."""
+    """Return, by the relation of each stream table in a cycle, all relations of that cycle."""
     return _cycles(tuple((table.relation, table.inputs) for table in tables))
 
 
 @lru_cache(maxsize=64)
 def _cycles(reads: Reads) -> dict[str, frozenset[str]]:
-    found = (one.members for one in components(dict(reads)) if one.is_cyclic)
-    return {name: frozenset(members) for members in found for name in members}
+    member_sets = (
+        component.members for component in components(dict(reads)) if component.is_cyclic
+    )
+    return {name: frozenset(members) for members in member_sets for name in members}
 
 
 def grouped(ordered: Sequence[StreamTable], tables: Iterable[StreamTable]) -> tuple[Group, ...]:
-    """Tables in their order, those of a cycle together; `tables` are all that there are."""
-    known = cycles(tables)
+    """Return tables in their order, those of a cycle together; `tables` are all that exist."""
+    cycle_by_relation = cycles(tables)
     alone = {table.relation: frozenset({table.relation}) for table in ordered}
-    groups = groupby(ordered, lambda table: known.get(table.relation, alone[table.relation]))
+    groups = groupby(
+        ordered, lambda table: cycle_by_relation.get(table.relation, alone[table.relation])
+    )
     return tuple(tuple(group) for _, group in groups)

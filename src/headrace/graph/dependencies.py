@@ -15,8 +15,10 @@ def upstream(tables: Iterable[StreamTable], table: StreamTable) -> tuple[StreamT
 
     Tables that read each other stand side by side, in the order of their names.
     """
-    tables_by_relation = {one.relation: one for one in (*tables, table)}
-    graph = graph_of({one.relation: one.inputs for one in tables_by_relation.values()})
+    tables_by_relation = {stream_table.relation: stream_table for stream_table in (*tables, table)}
+    graph = graph_of(
+        {stream_table.relation: stream_table.inputs for stream_table in tables_by_relation.values()}
+    )
     relations = nx.ancestors(graph, table.relation) | {table.relation}
     return ordered(
         tables_by_relation[relation] for relation in relations if relation in tables_by_relation
@@ -25,9 +27,13 @@ def upstream(tables: Iterable[StreamTable], table: StreamTable) -> tuple[StreamT
 
 def downstream(tables: Iterable[StreamTable], *relations: str) -> tuple[StreamTable, ...]:
     """Return every other stream table that reads one of them, directly or not, in order."""
-    tables_by_relation = {one.relation: one for one in tables}
-    graph = graph_of({one.relation: one.inputs for one in tables_by_relation.values()})
-    relations_below = {t for one in relations if one in graph for t in nx.descendants(graph, one)}
+    tables_by_relation = {stream_table.relation: stream_table for stream_table in tables}
+    graph = graph_of(
+        {stream_table.relation: stream_table.inputs for stream_table in tables_by_relation.values()}
+    )
+    relations_below = {
+        t for relation in relations if relation in graph for t in nx.descendants(graph, relation)
+    }
     return ordered(
         tables_by_relation[relation]
         for relation in relations_below
@@ -41,7 +47,7 @@ def in_order(reads: Mapping[Name, Iterable[Name]]) -> tuple[Name, ...]:
 
 
 def ordered(stream_tables: Iterable[StreamTable]) -> tuple[StreamTable, ...]:
-    """In the order of the components, and among equals by name: the order is always the same."""
+    """Return tables in the order of components, equals by name: the order is always the same."""
     tables = {(table.schema, table.name, table.relation): table for table in stream_tables}
     keys = {table.relation: key for key, table in tables.items()}
     reads = {

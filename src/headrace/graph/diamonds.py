@@ -74,7 +74,7 @@ class ConsistencyGroup(Generic[Name]):
 def diamonds(reads: Mapping[Name, Iterable[Name]]) -> tuple[Diamond[Name], ...]:
     """Return every convergence, after those that it reads.
 
-    What is read and is no key is a source.
+    A name that is read and is no key is a source.
     """
     return _diamonds(reads, ())[0]
 
@@ -97,13 +97,13 @@ def _diamonds(
     # Sets of nodes as the bits of a number: most of the work is to intersect them.
     above, below = dict.fromkeys(graph, 0), dict.fromkeys(graph, 0)
     for node in graph:
-        for other in graph.predecessors(node):
-            above[node] |= above[other] | 1 << other
+        for neighbor in graph.predecessors(node):
+            above[node] |= above[neighbor] | 1 << neighbor
     for node in reversed(range(len(graph))):
-        for other in graph.successors(node):
-            below[node] |= below[other] | 1 << other
+        for neighbor in graph.successors(node):
+            below[node] |= below[neighbor] | 1 << neighbor
 
-    def found(node: int, convergence: tuple[Name, ...]) -> Iterator[Diamond[Name]]:
+    def diamonds_of(node: int, convergence: tuple[Name, ...]) -> Iterator[Diamond[Name]]:
         paths = {gate: below[gate] & above[node] for gate in gates[node]}
         between = reduce(or_, paths.values(), 0)
         shared = sum(1 << gate for gate, path in paths.items() if path) & ~between
@@ -115,8 +115,12 @@ def _diamonds(
         return tuple(chain.from_iterable(members))
 
     return (
-        tuple(one for node, part in enumerate(parts) for one in found(node, part.members)),
-        tuple(one for node, names in meetings.items() for one in found(node, names)),
+        tuple(
+            diamond
+            for node, part in enumerate(parts)
+            for diamond in diamonds_of(node, part.members)
+        ),
+        tuple(diamond for node, names in meetings.items() for diamond in diamonds_of(node, names)),
     )
 
 
@@ -138,8 +142,8 @@ def groups(
     own_diamonds, meeting = _diamonds(reads, several)
     always = {name: set(others) for name, others in reads.items()}
     for names in several:
-        for name, other in zip(names, names[1:] + names[:1], strict=True):
-            always[name].add(other)
+        for name, next_name in zip(names, names[1:] + names[:1], strict=True):
+            always[name].add(next_name)
     together = {name: set(others) for name, others in always.items()}
     for diamond in (*own_diamonds, *meeting):
         for name in diamond.intermediates:
@@ -171,8 +175,10 @@ def groups(
 def _numbered(
     reads: Mapping[Name, Iterable[Name]], tables: Container[Name]
 ) -> tuple[int, dict[Name, int]]:
-    """Return how many components of these tables there are, and the number of each table's."""
-    member_sets = [one.members for one in components(reads) if one.members[0] in tables]
+    """Return the number of components of these tables, and the component's number of each table."""
+    member_sets = [
+        component.members for component in components(reads) if component.members[0] in tables
+    ]
     return len(member_sets), {
         name: index for index, names in enumerate(member_sets) for name in names
     }
@@ -185,6 +191,10 @@ def _condensed(
     number = {name: index for index, part in enumerate(parts) for name in part.members}
     graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_nodes_from(range(len(parts)))
-    edges = ((number[other], number[name]) for name, others in reads.items() for other in others)
+    edges = (
+        (number[input_name], number[name])
+        for name, inputs in reads.items()
+        for input_name in inputs
+    )
     graph.add_edges_from((read, reader) for read, reader in edges if read != reader)
     return graph

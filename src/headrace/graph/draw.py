@@ -95,16 +95,16 @@ def _layers(network: Network) -> Iterator[tuple[int, list[Component[str]]]]:
 
 
 def _ids(network: Network) -> dict[str, str]:
-    """Short names that every language takes as they are."""
+    """Return short names that every language takes as they are."""
     return {name: f"n{number}" for number, name in enumerate(network.strata, 1)}
 
 
 def _mermaid(text: str) -> str:
-    """Text in quotes; what would end them, or begin a tag or an entity, is an entity."""
+    """Return the text in quotes, with entities for what ends them, or begins a tag or an entity."""
     entities = {'"': "#quot;", "#": "#35;", "<": "#lt;", ">": "#gt;", "\n": " "}
     return '"' + "".join(entities.get(letter, letter) for letter in text) + '"'
 
 
 def _dot(text: str) -> str:
-    """Text in quotes, as DOT reads it back."""
+    """Return the text in quotes, as DOT reads it back."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") + '"'

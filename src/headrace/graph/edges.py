@@ -1,4 +1,4 @@
-"""How a query depends on each relation that it reads: monotonically, or not. Pure.
+"""The dependency of a query on each relation that it reads: monotone, or not. Pure.
 
 A query is monotone in a relation if more rows in it never take rows from the result. It is decided
 on the plan as it is written, operator by operator; what is not known to be monotone is not.
@@ -50,9 +50,9 @@ Words = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Edge:
-    """What a query reads, and the operators that make it non-monotone in that, the outermost first.
+    """A relation that a query reads, and the operators that make it non-monotone in that relation.
 
-    `operators` are named as users know them: NOT EXISTS, EXCEPT, aggregate …
+    `operators`, the outermost first, are named as users know them: NOT EXISTS, EXCEPT, aggregate …
     """
 
     relation: str
@@ -78,7 +78,7 @@ Read = tuple[str, Words]
 
 
 def _reads(plan: Operator, above: Words) -> Iterator[Read]:
-    """Return every reading of a relation, with the non-monotone operators on the path to it."""
+    """Yield every reading of a relation, with the non-monotone operators on the path to it."""
     match plan:
         case Scan(relation=relation):
             yield relation, above
@@ -95,8 +95,8 @@ def _reads(plan: Operator, above: Words) -> Iterator[Read]:
             yield from _reads(right, above)
             yield from _condition(condition, above)
         case UnionAll(inputs=inputs):
-            for one in inputs:
-                yield from _reads(one, above)
+            for branch in inputs:
+                yield from _reads(branch, above)
         case Aggregate(child=child, keys=keys, calls=calls):
             yield from _reads(child, above if keys and not calls else (*above, "aggregate"))
         case SetOperation():
@@ -140,7 +140,10 @@ def _set_operation(plan: SetOperation, above: Words) -> Iterator[Read]:
 
 
 def _recursive(plan: Recursive, above: Words) -> Iterator[Read]:
-    """What the recursive term does to its own rows it does to all that they were made of."""
+    """Yield the readings of both terms, below the operators of the recursive term.
+
+    What the recursive term does to its own rows, it does to all rows that they were derived from.
+    """
     readings = [*_reads(plan.base, ()), *_reads(plan.step, ())]
     own = dict.fromkeys(
         word for relation, words in readings if relation == plan.variable for word in words
@@ -151,7 +154,10 @@ def _recursive(plan: Recursive, above: Words) -> Iterator[Read]:
 
 
 def _condition(condition: Scalar | None, above: Words) -> Iterator[Read]:
-    """A condition that rows are kept by: of its terms, subqueries alone may be monotone."""
+    """Yield the readings of a condition that selects rows.
+
+    Of its terms, only subqueries may be monotone.
+    """
     for term in () if condition is None else conjuncts(condition):
         match term:
             case Subquery(kind="exists" | "any"):
@@ -175,12 +181,12 @@ def _negated(subquery: Subquery) -> str:
 
 
 def _is_equality(test: Scalar) -> bool:
-    """Return whether the test of an ANY is what IN asks."""
+    """Return whether the test of an ANY is that of IN."""
     return all(isinstance(term, Call) and term.function == "=" for term in conjuncts(test))
 
 
 def _values(scalars: Iterable[Scalar], above: Words) -> Iterator[Read]:
-    """Expressions whose values count: no subquery in them is monotone."""
+    """Yield the readings of expressions whose values count: no subquery in them is monotone."""
     for scalar in scalars:
         match scalar:
             case Call(arguments=arguments):

@@ -1,10 +1,10 @@
-"""The graph of stream tables, kept as tables come and go. Pure.
+"""The graph of stream tables, maintained as tables are added and removed. Pure.
 
-A change looks at the tables that changed, at all downstream of them, at what these rest on, and at
-whole groups: that part is closed, so what is found in it alone is what would be found among all.
-It costs what `components`, `strata` and `groups` cost on that part. Tables that only read the same
-source or stream table as a changed one are not looked at. A look at the whole (`order`, `groups`)
-sorts it, once after each change.
+A change examines the tables that changed, all downstream of them, all upstream of these, and whole
+groups: that part is closed, so its results are the same as among all tables. A change costs what
+`components`, `strata` and `groups` cost on that part. Tables that only read the same source or
+stream table as a changed one are not examined. Reading the whole (`order`, `groups`) sorts it, once
+after each change.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ class GraphPosition:
 
 
 class LiveGraph:
-    """Who reads whom, by relation ids, with order, components, strata and groups.
+    """The graph of stream tables by relation ids, with order, components, strata and groups.
 
-    What is read and was not put in is a source. Every change says how many tables it looked at.
+    A name that is read and was not put in is a source. Every change returns how many tables it
+    examined.
     """
 
     def __init__(self) -> None:
@@ -46,30 +47,30 @@ class LiveGraph:
         self._groups: tuple[ConsistencyGroup[str], ...] | None = ()
 
     def put(self, table: str, inputs: Iterable[str], edges: Edges, group: str | None = None) -> int:
-        """Add a table, or replace the one that is there; `group` is what it was declared to be of.
+        """Add or replace a table; `group` is the group that it was declared to be of.
 
-        It is taken as not monotone in inputs that `edges` does not have.
+        The table counts as not monotone in inputs that `edges` does not have.
         """
         return self._change({table: (_edges(inputs, edges), group)}, ())
 
     def remove(self, table: str) -> int:
-        """Take a table out; to those that still read it, it is a source."""
+        """Remove a table; to tables that still read it, it is a source."""
         return self._change({}, (table,))
 
     def follow(self, tables: Iterable[StreamTable]) -> int:
-        """Be the graph of these tables, whatever has changed since the last look."""
-        known = tuple(tables)
-        declared = declared_groups(one for one in known if not one.is_uninitialized)
-        wanted = {
+        """Update the graph to these tables, whatever has changed since the last update."""
+        stream_tables = tuple(tables)
+        declared = declared_groups(table for table in stream_tables if not table.is_uninitialized)
+        entries = {
             table.relation: (_edges(moves_with(table), table.edges), declared.get(table.relation))
-            for table in known
+            for table in stream_tables
         }
-        other = {
-            name: one
-            for name, one in wanted.items()
-            if (self._reads.get(name), self._declared.get(name)) != one
+        changed_entries = {
+            name: entry
+            for name, entry in entries.items()
+            if (self._reads.get(name), self._declared.get(name)) != entry
         }
-        return self._change(other, self._reads.keys() - wanted.keys())
+        return self._change(changed_entries, self._reads.keys() - entries.keys())
 
     @property
     def groups(self) -> tuple[ConsistencyGroup[str], ...]:
@@ -86,13 +87,13 @@ class LiveGraph:
     @property
     def components(self) -> tuple[Component[str], ...]:
         """The components of stream tables in their order, those that read themselves numbered."""
-        found: list[Component[str]] = []
+        numbered_components: list[Component[str]] = []
         number = 0
         for part in chain.from_iterable(group.parts for group in self.groups):
             cyclic = len(part) > 1 or part[0] in self._reads[part[0]]
             number += cyclic
-            found.append(Component(part, number if cyclic else None))
-        return tuple(found)
+            numbered_components.append(Component(part, number if cyclic else None))
+        return tuple(numbered_components)
 
     @property
     def strata(self) -> Mapping[str, int]:
@@ -111,7 +112,7 @@ class LiveGraph:
         region = self._region(changed)
         for name in changed:
             self._write(name, *given.get(name, (None, None)))
-        # What is in a group by the old graph has to be looked at by the new one.
+        # Tables that the old graph has in a group are examined by the new one, too.
         region = (region | self._region(changed)) & self._reads.keys()
         self._place(region)
         for name in gone:
@@ -121,7 +122,7 @@ class LiveGraph:
         return len(region)
 
     def _region(self, changed: Iterable[str]) -> set[str]:
-        """Return the changed and all downstream, closed under what tables read and under groups."""
+        """Return the changed and all downstream, closed under the inputs of tables and groups."""
         declared: dict[str, set[str]] = {}
         for name, group in self._declared.items():
             declared.setdefault(group, set()).add(name)
@@ -144,30 +145,32 @@ class LiveGraph:
         return region
 
     def _write(self, name: str, reads: Edges | None, group: str | None) -> None:
-        """Give a table what it reads and the group it was declared to be of; None takes it out."""
+        """Set the inputs and the declared group of a table; with None, remove it."""
         self._declared.pop(name, None)
         if group is not None:
             self._declared[name] = group
-        for one in self._reads.pop(name, {}):
-            self._readers[one].discard(name)
-            if not self._readers[one]:
-                del self._readers[one]
+        for input_name in self._reads.pop(name, {}):
+            self._readers[input_name].discard(name)
+            if not self._readers[input_name]:
+                del self._readers[input_name]
         if reads is not None:
             self._reads[name] = reads
-            for one in reads:
-                self._readers.setdefault(one, set()).add(name)
+            for input_name in reads:
+                self._readers.setdefault(input_name, set()).add(name)
 
     def _place(self, region: Set[str]) -> None:
-        """Find the places of a closed set of tables, from scratch."""
+        """Compute the positions of a closed set of tables, from scratch."""
         reads = {name: self._reads[name] for name in region}
-        found = strata(reads)
-        parts = {name: one.members for one in components(reads) for name in one.members}
+        strata_by_name = strata(reads)
+        parts = {
+            name: component.members for component in components(reads) for name in component.members
+        }
         for group in groups(reads, self._declared):
             for name in group.members:
-                self._places[name] = GraphPosition(parts[name], found[name], group)
+                self._places[name] = GraphPosition(parts[name], strata_by_name[name], group)
 
     def _sorted(self) -> tuple[ConsistencyGroup[str], ...]:
-        """Sort the groups by the number of groups on the longest way to each.
+        """Return the groups, sorted by the number of groups on the longest path to each.
 
         A group that grows moves everything that reads any of its members, so no change of a part
         keeps these numbers.
@@ -185,17 +188,19 @@ class LiveGraph:
         }
         depths: dict[tuple[str, ...], int] = {}
         for members in TopologicalSorter(below).static_order():
-            depths[members] = 1 + max((depths[one] for one in below[members]), default=-1)
-        return tuple(own[members] for members in sorted(own, key=lambda one: (depths[one], one)))
+            depths[members] = 1 + max((depths[lower] for lower in below[members]), default=-1)
+        return tuple(
+            own[members] for members in sorted(own, key=lambda members: (depths[members], members))
+        )
 
 
 def moves_with(table: StreamTable) -> tuple[str, ...]:
-    """Return the inputs that a table can be in a group with.
+    """Return the inputs that a table can be in a group with: none while it has no rows.
 
-    An input without rows yet keeps no table waiting.
+    A table without rows yet keeps no other table waiting.
     """
     return () if table.is_uninitialized else table.inputs
 
 
 def _edges(inputs: Iterable[str], edges: Edges) -> Edges:
-    return {one: edges.get(one, ("unknown",)) for one in inputs}
+    return {relation: edges.get(relation, ("unknown",)) for relation in inputs}

@@ -61,7 +61,9 @@ class Network:
     @cached_property
     def components(self) -> tuple[Component[str], ...]:
         """The components of stream tables, each after those that it reads."""
-        return tuple(one for one in components(self.reads) if one.members[0] in self.reads)
+        return tuple(
+            component for component in components(self.reads) if component.members[0] in self.reads
+        )
 
     @cached_property
     def strata(self) -> Mapping[str, int]:
@@ -75,7 +77,7 @@ class Network:
     @cached_property
     def groups(self) -> tuple[ConsistencyGroup[str], ...]:
         """The groups of more than one stream table, each after those that it reads."""
-        return tuple(one for one in groups(self.reads, self.declared) if not one.is_single)
+        return tuple(group for group in groups(self.reads, self.declared) if not group.is_single)
 
     def group(self, table: str) -> int | None:
         """Return the number of a table's group, from 1 on in their order; None if it is alone."""
@@ -91,15 +93,15 @@ class Network:
         return {name: n for n, group in enumerate(self.groups, 1) for name in group.members}
 
     def component(self, table: str) -> Component[str]:
-        return next(one for one in self.components if table in one.members)
+        return next(component for component in self.components if table in component.members)
 
     def with_tables(self, reads: Mapping[str, Mapping[str, Operators]]) -> Network:
         """Return the network with these stream tables, added or replaced by name."""
         return Network({**self.reads, **reads}, self.declared)
 
     def below(self, tables: Iterable[str]) -> Network:
-        """Return the part that these stream tables rest on, with them."""
+        """Return the network of these stream tables and of all that they read, directly or not."""
         graph = graph_of(self.reads)
-        names = {one for name in tables for one in (name, *nx.ancestors(graph, name))}
+        names = {name_below for name in tables for name_below in (name, *nx.ancestors(graph, name))}
         reads = {name: reads for name, reads in self.reads.items() if name in names}
         return Network(reads, self.declared)

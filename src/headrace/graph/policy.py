@@ -6,7 +6,7 @@
 | due with its first member (`fastest`) | no table in which paths meet, or declared, is `slowest` |
 | due with its last member (`slowest`) | one of them is |
 
-What a table does not say itself the settings of the project say.
+The settings of the project decide where a table has no option.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def atomic(
 def policy(
     group: ConsistencyGroup[Name], tables: Mapping[Name, StreamTable], settings: Settings
 ) -> Policy:
-    """When a group that is atomic is due; in others every table follows its own schedule."""
+    """Return when an atomic group is due; in others every table follows its own schedule."""
     strictest: Policy = "fastest"
     for name in (*group.convergences, *group.declared):
         own = tables[name].options.get("diamond_schedule_policy", settings.diamond_schedule_policy)
@@ -44,17 +44,14 @@ def policy(
 
 
 def stricter(one: Policy, other: Policy) -> Policy:
-    """Of two policies the one by which a group is due later."""
+    """Return the policy of two by which a group is due later."""
     return "slowest" if "slowest" in (one, other) else "fastest"
 
 
 def units(
     groups: Iterable[ConsistencyGroup[Name]], tables: Mapping[Name, StreamTable], settings: Settings
 ) -> tuple[ConsistencyGroup[Name], ...]:
-    """Return what is refreshed as one, in order.
-
-    Groups that are atomic, and the pieces of those that
-    are not, each as a group of its own."""
+    """Return the groups that are refreshed as one, in order: atomic groups, pieces of others."""
     atomic_groups: list[ConsistencyGroup[Name]] = []
     for group in groups:
         if atomic(group, tables, settings):
@@ -73,6 +70,6 @@ def _piece(
 
 
 def declared_groups(tables: Iterable[StreamTable]) -> dict[str, str]:
-    """For the relations of tables that were declared to be of a group, the name of that group."""
+    """Return, by relation, the name of the group that a table was declared to be of."""
     named = ((table.relation, table.options.get("group")) for table in tables)
     return {relation: name for relation, name in named if name is not None}

@@ -46,10 +46,10 @@ def strata(reads: Reads[Name]) -> dict[Name, int]:
     for component in components(reads):
         inside = frozenset(component.members)
         below = (
-            stratum_by_name[other] + bool(operators)
+            stratum_by_name[input_name] + bool(operators)
             for member in component.members
-            for other, operators in reads.get(member, {}).items()
-            if other not in inside
+            for input_name, operators in reads.get(member, {}).items()
+            if input_name not in inside
         )
         stratum = max(below, default=0)
         stratum_by_name.update(dict.fromkeys(component.members, stratum))
@@ -61,29 +61,34 @@ def unstratifiable(reads: Reads[Name]) -> tuple[Unstratifiable[Name], ...]:
     graph = graph_of(reads)
     return tuple(
         Unstratifiable(
-            member, other, operators, way_round(graph.subgraph(component.members), member, other)
+            member,
+            input_name,
+            operators,
+            way_round(graph.subgraph(component.members), member, input_name),
         )
         for component in components(reads)
         for member in component.members
-        for other, operators in sorted(reads.get(member, {}).items())
-        if other in component.members and operators
+        for input_name, operators in sorted(reads.get(member, {}).items())
+        if input_name in component.members and operators
     )
 
 
 def by_stratum(ordered: Sequence[StreamTable]) -> tuple[tuple[StreamTable, ...], ...]:
-    """Tables, given each after those it reads, by their strata from the lowest on.
+    """Return tables, given each after those it reads, by their strata from the lowest on.
 
-    A table whose edges are not known takes all of its inputs as ones that it is not monotone in.
+    A table whose edges are not known counts as not monotone in all of its inputs.
     """
-    known = {table.relation for table in ordered}
-    found = strata(
+    relations = {table.relation for table in ordered}
+    stratum_by_relation = strata(
         {
             table.relation: {
-                one: table.edges.get(one, ("unknown",)) for one in table.inputs if one in known
+                input_relation: table.edges.get(input_relation, ("unknown",))
+                for input_relation in table.inputs
+                if input_relation in relations
             }
             for table in ordered
         }
     )
-    layered = sorted(ordered, key=lambda table: found[table.relation])
-    groups = groupby(layered, lambda table: found[table.relation])
+    layered = sorted(ordered, key=lambda table: stratum_by_relation[table.relation])
+    groups = groupby(layered, lambda table: stratum_by_relation[table.relation])
     return tuple(tuple(group) for _, group in groups)

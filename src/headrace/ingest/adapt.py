@@ -15,50 +15,50 @@ from headrace.errors import HeadraceError
 from headrace.ingest.attempts import CaptureAttempts
 from headrace.settings import Settings
 
-# Seconds between two attempts: while one waits for a lock, writers wait behind it.
+# Seconds between two attempts: while an attempt waits for a lock, writers wait behind it.
 AGAIN = 30.0
 
 logger = logging.getLogger(__name__)
 
 
 def adapt_capture(engine: Engine, state: State, number: int) -> None:
-    """After a cut: convert buffers of a database that are not what the settings say.
+    """Convert the buffers of a database that differ from the settings, after a cut.
 
-    What cannot be converted now, because somebody holds a lock, is tried again after a later cut.
-    The database is asked only if settings or sources are others than at the last time.
+    Buffers that cannot be converted because of a lock are retried after a later cut. The database
+    is queried only if settings or sources have changed since the last attempt, or for a retry.
     """
     options, sources = capture_options(engine.settings(state)), _buffered(state, number)
-    wanted = (options, frozenset(source.relation for source in sources))
+    target = (options, frozenset(source.relation for source in sources))
     adapted = engine.part(CaptureAttempts).adapted
     before, again_at = adapted.get(number, (None, 0.0))
-    if not sources or (before == wanted and time.monotonic() < again_at):
+    if not sources or (before == target and time.monotonic() < again_at):
         return
     try:
         database = engine.source_database(state.database(number))
-        found = adapt(database, sources, options, patient=False).values()
-        failures = [error for error in found if error is not None]
+        results = adapt(database, sources, options, patient=False).values()
+        failures = [error for error in results if error is not None]
     except HeadraceError as error:
         failures = [error]
     for failure in failures:
         logger.info("a change buffer stays as it is for now", extra={"error": failure.message})
-    adapted[number] = (wanted, time.monotonic() + AGAIN if failures else math.inf)
+    adapted[number] = (target, time.monotonic() + AGAIN if failures else math.inf)
 
 
 def convert_buffers(engine: Engine) -> tuple[str, ...]:
-    """Convert all change buffers that are not what the settings say, and return their sources.
+    """Convert all change buffers that differ from the settings, and return their sources.
 
-    Raises the first failure after the others were converted.
+    Raise the first failure after the others were converted.
     """
     with engine.writing():
         state = engine.catalog.state()
         options = capture_options(engine.settings(state))
         converted: list[str] = []
         failures: list[HeadraceError] = []
-        for known in state.databases:
-            sources = {source.oid: source for source in _buffered(state, known.id)}
+        for database in state.databases:
+            sources = {source.oid: source for source in _buffered(state, database.id)}
             if not sources:
                 continue
-            done = adapt(engine.source_database(known), sources.values(), options, patient=True)
+            done = adapt(engine.source_database(database), sources.values(), options, patient=True)
             failures += [error for error in done.values() if error is not None]
             converted += [state.called(sources[oid]) for oid, error in done.items() if not error]
     if failures:
@@ -67,12 +67,12 @@ def convert_buffers(engine: Engine) -> tuple[str, ...]:
 
 
 def capture_options(settings: Settings) -> CaptureOptions:
-    """How the settings say that sources are captured."""
+    """Return the options of capture that the settings give."""
     return CaptureOptions(settings.max_buffer_mb, settings.unlogged_buffers)
 
 
 def _buffered(state: State, number: int) -> tuple[Source, ...]:
-    """The sources of a database that triggers capture; one that is new is set up by its cut."""
+    """Return the sources of a database that triggers capture, without those not yet set up."""
     return tuple(
         source
         for source in state.sources

@@ -1,7 +1,7 @@
 """Sources that stream tables declare to be append-only: rows only come, none is changed or deleted.
 
-Nothing rests on it: every change is looked at before it is taken in. It says what is expected, so
-that the texts of queries stay the same, and that somebody wants to know when it no longer holds.
+Correctness does not rest on the declaration: every change is examined before it is taken in. The
+declaration keeps the texts of queries the same, and requests an alert when it no longer holds.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ OPTION = "append_only"
 
 
 def is_declared(state: State, source: Source) -> bool:
-    """Whether a stream table that reads the source says so, and none says that it is not."""
-    asked = {reader.options.get(OPTION) for reader in state.readers(source.relation)}
-    return True in asked and False not in asked
+    """Return whether a reader declares the source append-only, and none declares the opposite."""
+    declarations = {reader.options.get(OPTION) for reader in state.readers(source.relation)}
+    return True in declarations and False not in declarations
 
 
 def growing(state: State) -> frozenset[str]:
-    """The relations of sources that were declared to be append-only, and are as far as is known."""
+    """Return the relations of sources that are declared append-only and, as far as known, are."""
     return frozenset(
         source.relation
         for source in state.sources
@@ -32,10 +32,10 @@ def growing(state: State) -> frozenset[str]:
 
 
 def watched(store: Store, state: State, source: Source, before: Pin, relation: Relation) -> Source:
-    """The source after its change was appended: the first that takes rows away is remembered.
+    """Return the source after its change was appended, with the first epoch that took rows away.
 
-    `before` is the pin that its relation had. Where nobody declares anything, there is nothing to
-    remember.
+    `before` is the pin that its relation had. The epoch is recorded only while the source is
+    declared append-only.
     """
     if not is_declared(state, source):
         return replace(source, shrunk_at=None)
@@ -48,7 +48,7 @@ def watched(store: Store, state: State, source: Source, before: Pin, relation: R
 
 
 def reverted(source: Source) -> str:
-    """What has come of a declaration that does not hold."""
+    """Return the message about a declaration that does not hold."""
     return (
         f"declared append_only, and rows were updated or deleted (epoch {source.shrunk_at}):"
         " changes are taken in like those of any other table"

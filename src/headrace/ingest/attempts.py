@@ -1,4 +1,4 @@
-"""When this process last tried to change how sources are captured: none is tried all the time."""
+"""When this process last tried to change how sources are captured, so that attempts are rare."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class CaptureAttempts:
 
     `followed_at` has when a source was last checked for reading it from the WAL, `torn_down_at`
     when removing triggers that are no longer needed was last tried. `adapted` has the settings and
-    sources that the buffers of a database were last brought to, and when that is tried again.
+    sources that the buffers of a database were last converted to, and the time of the next retry.
     """
 
     followed_at: dict[str, float] = field(default_factory=dict)

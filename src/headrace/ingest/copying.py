@@ -35,7 +35,7 @@ def copy_source(
     relation: Relation,
     epoch: int,
 ) -> Pin:
-    """Append the table as it is in the cut; raises `value-does-not-fit`."""
+    """Append the table as it is in the cut; raise `value-does-not-fit` if it cannot be stored."""
     with _misfits_named(cut, table):
         live = live_rows(settings, cut, table, relation, epoch)
         small = difference_in_memory(engine, live, relation, settings.collect_rows)
@@ -48,7 +48,7 @@ def copy_source(
             sql = in_ranges(with_epoch(difference_sql(relation), epoch), arrangement)
             write_difference(engine.runner, live, old, sql, folder)
         else:
-            what = f"copying {table.schema}.{table.name}"
+            activity = f"copying {table.schema}.{table.name}"
             copy_table(
                 engine.runner,
                 live.conninfo,
@@ -57,7 +57,7 @@ def copy_source(
                 live.ranges,
                 epoch,
                 folder,
-                lambda done, total: engine.progress(what, done, total),
+                lambda done, total: engine.progress(activity, done, total),
                 arrangement.order,
             )
         return engine.store.register(relation.id, relation.pin, epoch, folder)
@@ -65,7 +65,7 @@ def copy_source(
 
 @contextmanager
 def _misfits_named(cut: OpenCut, table: SourceTable) -> Iterator[None]:
-    """Whoever reads the rows finds what does not fit; only then is it searched for, to name it."""
+    """Have `value-does-not-fit` name the row, which is searched for only after the read failed."""
     try:
         yield
     except NeedsReinit as error:
@@ -81,7 +81,7 @@ def live_rows(
     relation: Relation,
     epoch: int,
 ) -> LiveRows:
-    """The table in the cut, to be read by executors while the cut is open."""
+    """Return the table in the cut, to be read by executors while the cut is open."""
     return LiveRows(
         input_name(relation.id, "change"),
         stored_schema(relation),
@@ -94,14 +94,14 @@ def live_rows(
 
 
 def old_rows(engine: Engine, relation: Relation) -> Input:
-    """The relation's state at its pin."""
+    """Return the relation's state at its pin."""
     files = engine.store.files(relation.id, relation.pin, 0, relation.pin.epoch)
     name = input_name(relation.id, "before")
     return Input(name, stored_schema(relation), files=tuple(file.uri for file in files))
 
 
 def difference_sql(relation: Relation) -> str:
-    """Live rows minus old rows, netted."""
+    """Return the query for live rows minus old rows, netted."""
     fields = tuple((name, Column(name, type_)) for name, type_ in relation.columns)
     live, old = (Scan(relation.id, fields, "change"), Scan(relation.id, fields, "before"))
     return render(Net(UnionAll((live, Negate(old)))))

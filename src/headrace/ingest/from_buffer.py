@@ -1,9 +1,9 @@
 """Taking in one cut: what every source contributes, pinned together, then acknowledged.
 
-The order of writes is what makes it exactly once: the logs first (beyond their pins nothing
-counts), then the source database gets the epoch, then one catalog transaction has cut, epoch
-and pins, then the acknowledgement empties the buffers and moves the slot. A crash between any two
-of them leaves nothing lost and nothing doubled.
+The order of writes makes it exactly once: the Delta logs first (beyond their pins nothing counts),
+then the source database gets the epoch, then one catalog transaction has cut, epoch and pins, then
+the acknowledgement empties the buffers and advances the slot. A crash between any two of them loses
+nothing and doubles nothing.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class Taking:
     """A cut about to be taken in, and the sources that take part in it.
 
     Sources are given by their oids. `copies` are copied, of all others the changes are taken:
-    from the server's `log` or from their buffers. Those that have `fallen` are captured by
-    triggers from now on, for a reason. Of those on the way to the log, `ready` ones go on with it
-    if the cut lets them, and those `stuck` stay with their triggers, each for a reason.
+    from the WAL (`log`) or from their buffers. Those that have `fallen` are captured by triggers
+    from now on, for a reason. Of those in transition to the WAL, `ready` ones complete it if the
+    cut lets them, and those `stuck` stay with their triggers, each for a reason.
     """
 
     number: int
@@ -88,14 +88,21 @@ def take(engine: Engine, state: State, taking: Taking, fence: int) -> State:
     if any(source.oid not in taking.copies for source in taking.sources):
         _check_identity(database, cut)
     epoch = engine.catalog.next_epoch()
-    found = (_take_one(engine, state, taking, source, epoch) for source in taking.sources)
+    contributions = (_take_one(engine, state, taking, source, epoch) for source in taking.sources)
     taken = tuple(
-        replace(one, source=_watched(engine, state, _moved(taking, one.source), one.relation))
-        for one in found
+        replace(
+            contribution,
+            source=_watched(
+                engine, state, _moved(taking, contribution.source), contribution.relation
+            ),
+        )
+        for contribution in contributions
     )
     if taking.copies:
         cut.confirm()
-    records = [record for one in taken for record in (one.source, one.relation)]
+    records = [
+        record for contribution in taken for record in (contribution.source, contribution.relation)
+    ]
     moved = replace(
         database,
         system_identifier=cut.cut.system_identifier,
@@ -107,25 +114,29 @@ def take(engine: Engine, state: State, taking: Taking, fence: int) -> State:
         failing_since=None,
         failure=None,
     )
-    known = CutRecord(epoch, database.id, cut.cut.snapshot, cut.cut.taken_at)
+    cut_record = CutRecord(epoch, database.id, cut.cut.snapshot, cut.cut.taken_at)
     before = {source.relation: source for source in taking.sources}
 
     def apply(transaction: Transaction) -> None:
-        for one in taken:
-            old = before[one.source.relation]
-            alert_if_reverted(transaction, state, old, one.source)
-            if old.mode is not one.source.mode:
-                announce_change(transaction, state, old, one.source)
-            if cut.recopy_reasons.get(one.source.oid) == BUFFER_FULL:
+        for contribution in taken:
+            old = before[contribution.source.relation]
+            alert_if_reverted(transaction, state, old, contribution.source)
+            if old.mode is not contribution.source.mode:
+                announce_change(transaction, state, old, contribution.source)
+            if cut.recopy_reasons.get(contribution.source.oid) == BUFFER_FULL:
                 message = f"copied again: {BUFFER_FULL}"
-                alert_source(transaction, state.name_parts(one.source), "buffer-full", message)
+                alert_source(
+                    transaction, state.name_parts(contribution.source), "buffer-full", message
+                )
 
-    oids = [one.source.oid for one in taken]
+    oids = [contribution.source.oid for contribution in taken]
     if cut.announced is not None:
         with engine.step(Announce(epoch)):
             announce(cut.database, oids, epoch)
     with engine.step(PinCut(epoch)), engine.changing(state) as current:
-        change = Change(put=(*records, *stopped_or_freed(current, taken), moved), epochs=(known,))
+        change = Change(
+            put=(*records, *stopped_or_freed(current, taken), moved), epochs=(cut_record,)
+        )
         engine.catalog.commit(change, fence=fence, apply=apply)
     with engine.step(Acknowledge(epoch)):
         acknowledge(cut.database, oids, cut.cut.snapshot, epoch)
@@ -134,7 +145,7 @@ def take(engine: Engine, state: State, taking: Taking, fence: int) -> State:
 
 
 def _moved(taking: Taking, source: Source) -> Source:
-    """The source with the mode that it has from this cut on."""
+    """Return the source with the mode that it has from this cut on."""
     reason = taking.fallen.get(source.oid) or taking.stuck.get(source.oid)
     if reason is not None:
         return by_triggers(source, reason)
@@ -148,12 +159,12 @@ def _watched(engine: Engine, state: State, source: Source, relation: Relation) -
 
 
 def by_triggers(source: Source, reason: str) -> Source:
-    """The source captured by triggers, for a reason."""
+    """Return the source captured by triggers, for a reason."""
     return replace(source, mode=CaptureMode.TRIGGER, mode_reason=reason, followed=None)
 
 
 def _following(database: DatabaseRecord, log: LogChanges) -> Following | None:
-    """What is recorded of reading the log; how far the slot will be moved is, before it is."""
+    """Return the record of reading the WAL, with the position that the slot will advance to."""
     if database.following is None or log.released is None:
         return database.following
     acknowledged = max(database.following.acknowledged, log.released)
@@ -161,7 +172,7 @@ def _following(database: DatabaseRecord, log: LogChanges) -> Following | None:
 
 
 def _acknowledge(engine: Engine, database: DatabaseRecord, taking: Taking) -> None:
-    """Move the slot; if that fails, the same is read once more, and nothing else happens."""
+    """Advance the slot; a failure only has the same WAL read once more."""
     if database.following is None or taking.log.released is None:
         return
     try:
@@ -171,16 +182,16 @@ def _acknowledge(engine: Engine, database: DatabaseRecord, taking: Taking) -> No
 
 
 def _check_identity(database: DatabaseRecord, cut: OpenCut) -> None:
-    """Another server, or this one rewound, is never continued."""
+    """Raise `source-rewound` if the server is another one, or was restored to an earlier point."""
     if not database.system_identifier:
         return
-    known = (database.system_identifier, database.timeline)
-    found = (cut.cut.system_identifier, cut.cut.timeline)
-    if known != found:
+    recorded = (database.system_identifier, database.timeline)
+    current = (cut.cut.system_identifier, cut.cut.timeline)
+    if recorded != current:
         raise NeedsReinit(
             "source-rewound",
             "the source database is not the one that was captured",
-            detail=f"System identifier and timeline were {known}, now they are {found}.",
+            detail=f"System identifier and timeline were {recorded}, now they are {current}.",
             hint="It was restored or replaced. Drop and create the stream tables again.",
         )
 
@@ -252,10 +263,10 @@ def _take_copy(
 
 
 def _goes_on(reader: StreamTable, source: Source) -> bool:
-    """Whether a reader is followed once the source is whole.
+    """Return whether a reader goes on once the source is whole.
 
-    Those that are to be rebuilt are bound to the source as it is then. One that is suspended goes
-    on if the source had stopped it, whatever else may have happened since.
+    Readers that are to be rebuilt are bound to the source as it is then. A suspended reader goes on
+    if the source had stopped it, whatever else may have happened since.
     """
     if reader.held or is_stale(reader):
         return False
@@ -271,9 +282,9 @@ class Lack:
 
 
 def _lack(reader: StreamTable, state: State, source: Source, shape: Shape) -> Lack | None:
-    """What a reader lacks of a source: columns that it uses and that are not what they were.
+    """Return what a reader lacks of a source: columns that it uses and that are dropped or altered.
 
-    It is rebuilt if they are wider, or its query does not name them.
+    The reader is rebuilt if the columns are wider, or if its query does not name them.
     """
     try:
         plan = define(reader, state).plan
@@ -295,20 +306,32 @@ def suspended(state: State, source: Source, relation: Relation, error: HeadraceE
     reason = error.message if error.detail is None else f"{error.message}: {error.detail}"
     complaints = {reader.relation: reason for reader in state.readers(source.relation)}
     if source.mode is CaptureMode.WAL:
-        # It will be copied in any case: until then nothing has to be kept for it in the log.
+        # It will be copied in any case: until then the WAL is not retained for it.
         source = by_triggers(source, "it is suspended")
     return Taken(replace(source, status=Status.SUSPENDED, reason=reason), relation, complaints)
 
 
 def stopped_or_freed(state: State, taken: tuple[Taken, ...]) -> tuple[StreamTable, ...]:
-    """The stream tables that stop, or go on again, with this cut."""
-    complaints = {name: why for one in taken for name, why in one.complaints.items()}
-    rebuilt = {name for one in taken for name in one.rebuilt}
-    # A source that only stops says nothing about what its readers lack.
-    going = [one for one in taken if one.source.status is not Status.SUSPENDED]
-    barred = {name for one in going for name in one.complaints.keys() - one.rebuilt}
-    stopped = {one.source.relation for one in taken if one.source.status is Status.SUSPENDED}
-    whole = {one.source.relation for one in taken if one.copied}
+    """Return the stream tables that stop, or go on again, with this cut."""
+    complaints = {
+        name: why for contribution in taken for name, why in contribution.complaints.items()
+    }
+    rebuilt = {name for contribution in taken for name in contribution.rebuilt}
+    # Only a source that goes on shows which columns its readers lack.
+    going = [
+        contribution for contribution in taken if contribution.source.status is not Status.SUSPENDED
+    ]
+    barred = {
+        name
+        for contribution in going
+        for name in contribution.complaints.keys() - contribution.rebuilt
+    }
+    stopped = {
+        contribution.source.relation
+        for contribution in taken
+        if contribution.source.status is Status.SUSPENDED
+    }
+    whole = {contribution.source.relation for contribution in taken if contribution.copied}
     result = []
     for table in state.stream_tables:
         if table.relation in complaints:
@@ -323,7 +346,7 @@ def stopped_or_freed(state: State, taken: tuple[Taken, ...]) -> tuple[StreamTabl
 
 
 def _freed(state: State, table: StreamTable, whole: set[str], stopped: set[str]) -> bool:
-    """Whether the sources that had stopped the table are all whole again."""
+    """Return whether the sources that had stopped the table are all whole again."""
     had_stopped = {
         source.relation
         for source in state.sources

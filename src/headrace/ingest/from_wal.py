@@ -1,4 +1,4 @@
-"""The sources of a database that are read from its log: whether they can be, and what it says."""
+"""The sources of a database that are read from its WAL: whether they can be, and their changes."""
 
 from __future__ import annotations
 
@@ -30,16 +30,17 @@ from headrace.settings import Settings
 from headrace.source.introspect import inspect
 from headrace.source.table import SourceTable
 
-# What makes a reading of the log useless, for one source or for all.
+# Errors that make a read of the WAL useless, for one source or for all.
 BROKEN = frozenset({"slot-lost", "wal-not-decodable"})
-# Changes by key are put together in memory, with the rows before: larger ones are a copy.
+# Changes by key are computed in memory, with the rows before: of larger ones the source is copied.
 KEYED_BYTES = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True)
 class Leaving:
-    """Sources, by oid, that cannot be followed any more: of those read from the log, and of those
-    on the way there; and those on the way that may go on with the log."""
+    """Sources, by oid, that cannot be followed any more: `leaving` of those read from the WAL,
+    `stuck` of those in transition to it; and those in transition that are `ready` to complete it.
+    """
 
     leaving: Mapping[int, str] = field(default_factory=dict)
     stuck: Mapping[int, str] = field(default_factory=dict)
@@ -48,10 +49,10 @@ class Leaving:
 
 @dataclass(frozen=True)
 class LogChanges:
-    """What the log says for one cut.
+    """The changes in the WAL for one cut.
 
     `changes` gives the weighted rows of a source, by oid; `refused` those that cannot be stored.
-    `too_large` are sources that a copy serves better, `leaving` those that it cannot be read for.
+    `too_large` are sources that a copy serves better, `leaving` those whose changes cannot be read.
     """
 
     changes: Mapping[int, Callable[[], Iterator[pa.Table]]] = field(default_factory=dict)
@@ -61,7 +62,7 @@ class LogChanges:
     leaving: Mapping[int, str] = field(default_factory=dict)
 
     def rows(self, oid: int) -> Iterator[pa.Table]:
-        """The changes of a source, some megabytes at a time."""
+        """Yield the changes of a source, some megabytes at a time."""
         if oid in self.refused:
             raise self.refused[oid]
         yield from self.changes[oid]() if oid in self.changes else ()
@@ -71,7 +72,7 @@ NO_LOG = LogChanges()
 
 
 def followed_of(sources: Sequence[Source], fallen: Mapping[int, str]) -> frozenset[int]:
-    """Those that are read from the log, by oid."""
+    """Return the sources that are read from the WAL, by oid."""
     return frozenset(
         source.oid
         for source in sources
@@ -96,26 +97,26 @@ def leaving(
     following = state.database(number).following
     if not followed:
         return Leaving()
-    by_log = followed_of(sources, fallen)
+    by_wal = followed_of(sources, fallen)
     if following is None:
         reasons = dict.fromkeys(followed, "nothing is recorded of its slot")
     else:
-        found = probe_slot_in(cut, following, sources)
-        reasons = found.reasons(following, followed, slot_ceiling(settings))
+        slot_state = probe_slot_in(cut, following, sources)
+        reasons = slot_state.reasons(following, followed, slot_ceiling(settings))
     for source in sources:
         if source.oid in followed and _lost_key(source, cut.tables.get(source.oid)):
             reasons.setdefault(source.oid, "a column of its key is not what it was")
-        if source.oid in by_log and source.oid not in (cut.announced or {}):
+        if source.oid in by_wal and source.oid not in (cut.announced or {}):
             reasons.setdefault(source.oid, UNKNOWN)
     return Leaving(
-        {oid: reason for oid, reason in reasons.items() if oid in by_log},
-        {oid: reason for oid, reason in reasons.items() if oid not in by_log},
-        frozenset(followed.keys() - by_log - reasons.keys()),
+        {oid: reason for oid, reason in reasons.items() if oid in by_wal},
+        {oid: reason for oid, reason in reasons.items() if oid not in by_wal},
+        frozenset(followed.keys() - by_wal - reasons.keys()),
     )
 
 
 def _lost_key(source: Source, table: SourceTable | None) -> bool:
-    """Whether old rows cannot be found by their key any more, although the log has it."""
+    """Return whether old rows cannot be found by their key any more, although the WAL has it."""
     if table is None or source.followed is None:
         return False
     captured = {column.number for column in captured_part(source, table).stored}
@@ -131,23 +132,23 @@ def read_changes(
     sources: Sequence[Source],
     copies: frozenset[int],
 ) -> Iterator[LogChanges]:
-    """What the log has of the sources that are not copied; its files live as long as the `with`."""
-    wanted = {
+    """Yield the changes in the WAL of sources that are not copied; files are removed afterwards."""
+    wal_sources = {
         source.oid: source
         for source in sources
         if source.mode is CaptureMode.WAL and source.oid not in copies
     }
-    if not wanted:
+    if not wal_sources:
         yield NO_LOG
         return
     with temporary_folder(LOG) as folder:
         try:
-            log = _read(engine, state, number, cut, wanted, folder)
+            wal_changes = _read(engine, state, number, cut, wal_sources, folder)
         except NeedsReinit as error:
             if error.code not in BROKEN:
                 raise
-            log = LogChanges(leaving=dict.fromkeys(wanted, _public_reason(error)))
-        yield log
+            wal_changes = LogChanges(leaving=dict.fromkeys(wal_sources, _public_reason(error)))
+        yield wal_changes
 
 
 def _read(
@@ -158,13 +159,13 @@ def _read(
     wanted: Mapping[int, Source],
     folder: Path,
 ) -> LogChanges:
-    known = state.database(number)
-    assert known.following is not None
+    database = state.database(number)
+    assert database.following is not None
     read = read_wal(
         cut,
-        log_of(engine, known, known.following),
+        log_of(engine, database, database.following),
         {oid: _wanted(source) for oid, source in wanted.items()},
-        known.snapshot,
+        database.snapshot,
         folder,
     )
     limit = engine.settings(state).collect_rows
@@ -197,7 +198,7 @@ def _read(
 
 
 def _public_reason(error: HeadraceError) -> str:
-    """Why the log cannot be read, for everybody: neither part quotes rows."""
+    """Return why the WAL cannot be read, for any reader: neither part quotes rows."""
     return error.message if error.detail is None else f"{error.message}: {error.detail}"
 
 
@@ -212,11 +213,18 @@ def _by_key(source: Source) -> bool:
 
 
 def _keyed(engine: Engine, state: State, source: Source, read: WalRead) -> pa.Table:
-    """Old rows that the log has only the keys of are those of the source's own relation."""
-    one = _wanted(source)
+    """Return the changes of a source of whose old rows the WAL has only the keys.
+
+    The old rows are taken from the source's own relation.
+    """
+    wal_source = _wanted(source)
     events = pa.concat_tables(read.batches(source.oid))
-    key = [column.physical for column in one.table.stored if column.number in one.followed.key]
-    columns = [column.physical for column in one.table.stored]
+    key = [
+        column.physical
+        for column in wal_source.table.stored
+        if column.number in wal_source.followed.key
+    ]
+    columns = [column.physical for column in wal_source.table.stored]
     return keyed_changes(engine.store, state.relation(source.relation), events, key, columns)
 
 
@@ -229,14 +237,14 @@ def _from_file(read: WalRead, oid: int) -> Callable[[], Iterator[pa.Table]]:
 
 
 def slot_ceiling(settings: Settings) -> Ceiling:
-    """How much of the log a slot may hold back."""
+    """Return how much of the WAL a slot may retain."""
     return Ceiling(
         settings.slot_lag_warning_threshold_mb << 20, settings.slot_lag_critical_threshold_mb << 20
     )
 
 
 def log_of(engine: Engine, known: DatabaseRecord, following: Following) -> SlotReader:
-    """The log of a database that is followed."""
+    """Return the reader of the WAL of a database that is followed."""
     return engine.slot_readers.of(engine.source_database(known), following.slot)
 
 
@@ -248,10 +256,10 @@ def log_has_news(
     version: int,
     settings: Settings,
 ) -> bool:
-    """Whether a cut would find changes of these in the log, or that it cannot be continued.
+    """Return whether a cut would find changes of these sources in the WAL, or cannot continue it.
 
-    What happens to a table or its publication leaves nothing in the log, so both are looked at.
-    Also true where somebody else has the slot and nothing is known.
+    A change of a table or its publication leaves nothing in the WAL, so both are examined. Also
+    true where another process has the slot and nothing is known.
     """
     following = known.following
     if following is None or known.snapshot is None:
@@ -260,16 +268,22 @@ def log_has_news(
     tables = inspect(connection, followed)
     if any(reason_to_copy_followed(source, tables.get(source.oid)) for source in sources):
         return True
-    here = ServerPosition(following.system_identifier, following.timeline, following.acknowledged)
-    found = probe_slot(connection, here, following, sources, tables, version)
-    if found.reasons(following, followed, slot_ceiling(settings)):
+    position = ServerPosition(
+        following.system_identifier, following.timeline, following.acknowledged
+    )
+    slot_state = probe_slot(connection, position, following, sources, tables, version)
+    if slot_state.reasons(following, followed, slot_ceiling(settings)):
         return True
-    log = log_of(engine, known, following)
-    if isinstance(log, PeekingReader) and found.status is not None and found.status.active_pid:
-        # A daemon streams it, and nobody else can have the slot.
-        log = CopyReader(log.database, log.slot, log.publication)
+    slot_reader = log_of(engine, known, following)
+    if (
+        isinstance(slot_reader, PeekingReader)
+        and slot_state.status is not None
+        and slot_state.status.active_pid
+    ):
+        # A daemon streams from the slot, which no other process can use meanwhile.
+        slot_reader = CopyReader(slot_reader.database, slot_reader.slot, slot_reader.publication)
     try:
-        return probe_changes(connection, log, known.snapshot, 0).pending
+        return probe_changes(connection, slot_reader, known.snapshot, 0).pending
     except Transient as error:
         if error.code != "slot-busy":
             raise
@@ -277,18 +291,18 @@ def log_has_news(
 
 
 def advance_quietly(engine: Engine, state: State, number: int, fence: int) -> State:
-    """Let a slot go of log that others wrote, if it holds back much of it."""
-    known = state.database(number)
-    following = known.following
-    if following is None or known.snapshot is None or following.acknowledged < 0:
+    """Advance a slot past WAL that others wrote, if it retains much of it; return the state."""
+    database_record = state.database(number)
+    following = database_record.following
+    if following is None or database_record.snapshot is None or following.acknowledged < 0:
         return state
 
     def record(position: int) -> None:
-        moved = replace(known, following=replace(following, acknowledged=position))
+        moved = replace(database_record, following=replace(following, acknowledged=position))
         with engine.step(MoveSlot(following.slot)), engine.changing(state):
             engine.catalog.commit(Change(put=(moved,)), fence=fence)
 
-    database = engine.source_database(known)
-    log = log_of(engine, known, following)
-    moved = advance_idle(database, following.slot, log, known.snapshot, record)
+    database = engine.source_database(database_record)
+    slot_reader = log_of(engine, database_record, following)
+    moved = advance_idle(database, following.slot, slot_reader, database_record.snapshot, record)
     return state if moved is None else engine.catalog.state()

@@ -1,7 +1,7 @@
 """Ingest: a cut of a source database becomes an epoch of its sources' relations.
 
-A cut is taken when there is something new. What cannot be continued is found out in it, copied
-again in the next one, and everything else goes on.
+A cut is taken when there are changes. A source that cannot be continued is detected in the cut and
+copied again in the next one; all other sources go on.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from headrace.source.connection import Database as Connections
 from headrace.source.introspect import inspect
 
 ATTEMPTS = 5
-# What keeps one source from being taken in, and no other.
+# Errors that keep one source from being taken in, and no other.
 LEFT_OUT = frozenset({"source-locked", "capture-not-set-up", "untrusted-object"})
 
 
@@ -48,12 +48,12 @@ def ingest(
     retry: frozenset[str] = frozenset(),
     inside: Callable[[OpenCut, State], None] | None = None,
 ) -> State:
-    """Take in what changed in databases since their last cuts; the catalog's state afterwards.
+    """Take in the changes of databases since their last cuts; return the catalog's new state.
 
     Databases are those of the relations in `needed`, cut one after the other; or all with sources.
     Sources that are INITIALIZING, that were rewritten behind their triggers, or that are
     SUSPENDED and named in `retry` (relation ids) are copied again. With nothing new, nothing is
-    written and no epoch is used. `inside` is called while a cut is still open, and makes one be
+    written and no epoch is used. `inside` is called while a cut is still open; with it, a cut is
     taken in any case.
     """
     for number in databases_of(state, needed):
@@ -62,9 +62,9 @@ def ingest(
 
 
 def databases_of(state: State, needed: frozenset[str] | None = None) -> tuple[int, ...]:
-    """The databases with sources, or with those sources that are needed."""
-    wanted = {s.database for s in state.sources if needed is None or s.relation in needed}
-    return tuple(sorted(wanted))
+    """Return the databases with sources, or with those sources that are needed."""
+    numbers = {s.database for s in state.sources if needed is None or s.relation in needed}
+    return tuple(sorted(numbers))
 
 
 def ingest_database(
@@ -77,7 +77,7 @@ def ingest_database(
     required: bool = True,
     inside: Callable[[OpenCut, State], None] | None = None,
 ) -> State:
-    """What `ingest` does, for one database; sources in `retry` are `required`, or only tried."""
+    """Do what `ingest` does, for one database; sources in `retry` are `required`, or only tried."""
     after = _ingest(engine, state, number, fence, retry, inside, required=required)
     adapt_capture(engine, after, number)
     return after
@@ -106,8 +106,8 @@ def _ingest(
             done = _try(engine, state, number, attempt, fence, inside)
         except SourcesUnusable as error:
             out = {source: error.why[source.oid] for source in sources if source.oid in error.why}
-            asked = retry if required else frozenset()
-            state = leave_out(engine, state, out, attempt.fallen, asked, fence)
+            required_sources = retry if required else frozenset()
+            state = leave_out(engine, state, out, attempt.fallen, required_sources, fence)
             # Such a round does not count: there is less to copy after each.
             attempt = attempt.without(error.why)
             continue
@@ -125,15 +125,15 @@ def _ingest(
 class CutAttempt:
     """A cut as it is tried: the sources (oids) to be copied in it.
 
-    Of those the ones that have `fallen` were read from the log so far, and are captured by triggers
-    from this cut on, each for a reason.
+    Of these, the ones that have `fallen` were read from the WAL so far, and are captured by
+    triggers from this cut on, each for a reason.
     """
 
     copies: frozenset[int]
     fallen: Mapping[int, str]
 
     def and_copying(self, rewritten: frozenset[int], leaving: Mapping[int, str]) -> CutAttempt:
-        """What is tried after more sources were found that cannot go on as they are."""
+        """Return the next attempt, after more sources were found that cannot be continued."""
         return CutAttempt(self.copies | rewritten | leaving.keys(), {**self.fallen, **leaving})
 
     def without(self, oids: Collection[int]) -> CutAttempt:
@@ -149,12 +149,12 @@ def _try(
     fence: int,
     inside: Callable[[OpenCut, State], None] | None,
 ) -> State | CutAttempt:
-    """Take a cut; or, if it finds more to copy, what is to be tried next.
+    """Take a cut and return the state; if it finds more to copy, return the next attempt.
 
-    Tables to be copied must be locked before the snapshot is taken, so that takes another one.
+    Tables to be copied must be locked before the snapshot is taken, so they need another cut.
     """
-    known, settings = state.database(number), engine.settings(state)
-    database = engine.source_database(known)
+    database_record, settings = state.database(number), engine.settings(state)
+    database = engine.source_database(database_record)
     copies, fallen = attempt.copies, attempt.fallen
     sources = tuple(
         source
@@ -171,17 +171,19 @@ def _try(
         sources,
         lock=copies,
         followed=followed,
-        previous=known.snapshot if going_on else None,
-        epoch=known.epoch,
+        previous=database_record.snapshot if going_on else None,
+        epoch=database_record.epoch,
     ) as cut:
-        look = leaving(state, number, cut, sources, fallen, settings)
+        outcome = leaving(state, number, cut, sources, fallen, settings)
         rewritten = frozenset(cut.recopy_reasons) - copies
-        if rewritten or look.leaving:
-            return attempt.and_copying(rewritten, look.leaving)
-        with read_changes(engine, state, number, cut, sources, copies) as log:
-            if log.too_large or log.leaving:
-                return attempt.and_copying(log.too_large, log.leaving)
-            taking = Taking(number, cut, sources, copies, fallen, look.ready, look.stuck, log)
+        if rewritten or outcome.leaving:
+            return attempt.and_copying(rewritten, outcome.leaving)
+        with read_changes(engine, state, number, cut, sources, copies) as wal_changes:
+            if wal_changes.too_large or wal_changes.leaving:
+                return attempt.and_copying(wal_changes.too_large, wal_changes.leaving)
+            taking = Taking(
+                number, cut, sources, copies, fallen, outcome.ready, outcome.stuck, wal_changes
+            )
             with engine.step(TakeCut(tuple(source.relation for source in sources))):
                 state = take(engine, state, taking, fence)
             if inside is not None:
@@ -190,34 +192,36 @@ def _try(
 
 
 def has_news(engine: Engine, state: State, number: int, sources: Iterable[Source]) -> bool:
-    """Whether a cut would find anything of these, in buffers or log, or complete a transition.
+    """Return whether a cut would find changes of these, in buffers or WAL, or end a transition.
 
-    Also that the database was put back, which a cut refuses to continue.
+    Also true if the database was restored to an earlier point, which a cut refuses to continue.
     """
-    known = state.database(number)
-    database = engine.source_database(known)
+    database_record = state.database(number)
+    database = engine.source_database(database_record)
     active = [source for source in sources if source.status is Status.ACTIVE]
-    if not active or known.snapshot is None:
+    if not active or database_record.snapshot is None:
         return False
-    by_log = [source for source in active if source.mode is CaptureMode.WAL]
+    by_wal = [source for source in active if source.mode is CaptureMode.WAL]
     by_triggers = [source for source in active if source.mode is not CaptureMode.WAL]
     settings = engine.settings(state)
     database.require_own_capture()
     with database.session() as connection:
         oids = [source.oid for source in active]
-        if went_back(connection, known.snapshot, known.epoch, oids):
+        if went_back(connection, database_record.snapshot, database_record.epoch, oids):
             return True
-        if pending(connection, by_triggers, known.snapshot, known.epoch):
+        if pending(connection, by_triggers, database_record.snapshot, database_record.epoch):
             return True
-        if by_log:
+        if by_wal:
             flush_if_behind(database)
-            if log_has_news(engine, connection, known, by_log, database.version, settings):
+            if log_has_news(
+                engine, connection, database_record, by_wal, database.version, settings
+            ):
                 return True
     return may_complete(database, active)
 
 
 def sources_in(state: State, number: int) -> tuple[Source, ...]:
-    """The sources of one database."""
+    """Return the sources of one database."""
     return tuple(source for source in state.sources if source.database == number)
 
 
@@ -229,9 +233,9 @@ def _wants_copy(source: Source, retry: frozenset[str]) -> bool:
 def _mend_capture(
     engine: Engine, state: State, sources: tuple[Source, ...], database: Connections
 ) -> None:
-    """Triggers and buffers that fit the tables as they are, before the snapshot is taken.
+    """Set up triggers and buffers that fit the tables as they are, before the snapshot is taken.
 
-    Raises SourcesUnusable for those that others keep busy, or that wait for a DBA.
+    Raise SourcesUnusable for sources that are locked, or that wait for a DBA.
     """
     with database.session() as connection:
         tables = inspect(connection, [source.oid for source in sources])
@@ -251,7 +255,7 @@ def _mend_capture(
                     whole=tables[source.oid],
                 )
         except (Transient, UserError) as error:
-            # Whoever asked for a new source gets the error.
+            # The command that needs a new source gets the error.
             if error.code not in LEFT_OUT or source.status is Status.INITIALIZING:
                 raise
             unusable[source.oid] = error

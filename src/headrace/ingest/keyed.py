@@ -1,6 +1,6 @@
 """Events that name old rows by their keys become weighted rows, with the help of the rows before.
 
-Every row of the log is one of the rows before, moved on by events. Each event knows its
+Every row in the WAL is one of the rows before, changed by events. Each event knows its
 predecessor, the event (or row before) whose row it replaces, and with that nothing has to be
 replayed row by row:
 
@@ -8,7 +8,7 @@ replayed row by row:
     a row that comes   the last event of its key, if that is a row           +1
     an unsent value    that of the predecessor, or of the predecessor's …
 
-Keys are equal if they are stored alike: the log has the key of an old row as it was written, and
+Keys are equal if they are stored alike: the WAL has the key of an old row as it was written, and
 PostgreSQL has no two rows whose keys it calls equal.
 """
 
@@ -40,29 +40,29 @@ def keyed_changes(
     key: Sequence[str],
     columns: Sequence[str],
 ) -> pa.Table:
-    """What all events of a source since its pin add up to; see `changes_by_key`."""
+    """Return the sum of all events of a source since its pin; see `changes_by_key`."""
     before = rows_before(store, relation, touched_keys(events, key), columns)
     return changes_by_key(events, before, key, columns)
 
 
 def touched_keys(events: pa.Table, key: Sequence[str]) -> Keys:
-    """All keys that events name; one that was not sent is also in an event of its own."""
+    """Return all keys that events name; a key that was not sent has an event of its own, too."""
     return Keys(events.select(key).drop_null())
 
 
 def rows_before(store: Store, relation: Relation, keys: Keys, columns: Sequence[str]) -> pa.Table:
-    """The relation's rows at its pin with one of the keys, netted."""
-    found = store.lookup(relation.id, relation.pin, keys)
-    return net(found.select([WEIGHT, *columns]))
+    """Return the relation's rows at its pin with one of the keys, netted."""
+    rows = store.lookup(relation.id, relation.pin, keys)
+    return net(rows.select([WEIGHT, *columns]))
 
 
 def changes_by_key(
     events: pa.Table, before: pa.Table, key: Sequence[str], columns: Sequence[str]
 ) -> pa.Table:
-    """The weighted rows, netted, that lead from `before` to what is there after all events.
+    """Return the weighted rows, netted, that lead from `before` to the rows after all events.
 
     `before` has all rows with one of the events' keys, each with weight 1. Events come in any
-    order. Raises `wal-not-decodable` if events do not continue what was before.
+    order. Raise `wal-not-decodable` if events do not continue what was before.
     """
     history = _History.of(events, before, key, columns)
     _require_continuity(history)
@@ -78,7 +78,7 @@ def changes_by_key(
 
 @dataclass(frozen=True, eq=False)
 class _History:
-    """The rows before and then the events, in the order of the log: moments, one a row.
+    """The rows before and then the events, in the order of the WAL: moments, one a row.
 
     `order` says where in `rows` a moment's values are. `previous` is the moment before with the
     same key, `last` are those that are no one's previous. A moment that is `paired` is the new row
@@ -148,20 +148,20 @@ class _History:
         return np.where(self.paired, np.roll(own, 1), own)
 
     def values(self, name: str, moments: Places) -> pa.ChunkedArray:
-        """The column of some moments, the values that were not sent filled in."""
+        """Return the column of some moments, with the values that were not sent filled in."""
         if name in self.unsent:
             moments = _resolved(self.unsent[name], self.predecessor)[moments]
         return self.rows[name].take(pa.array(self.order[moments]))
 
     def shown(self, moments: Mask) -> str:
-        """The key of the first of the moments."""
+        """Return the key of the first of the moments, for a message."""
         first = self.rows.select(self.names).slice(self.order[np.argmax(moments)], 1).to_pylist()[0]
         values = ", ".join(str(first[name])[:MAXIMUM_SHOWN_LENGTH] for name in self.names)
         return f"({values})"
 
 
 def _require_continuity(history: _History) -> None:
-    """Every event finds what it continues."""
+    """Raise `wal-not-decodable` unless every event has the row before that it needs."""
     present = history.is_present
     twice = history.is_before & present
     if twice.any():
@@ -184,7 +184,7 @@ def _require_continuity(history: _History) -> None:
 
 
 def _with_old_key(rows: pa.Table, name: str, order: Places, gaps: Mask, paired: Mask) -> pa.Table:
-    """Key values that were not sent are those of the old key, which was."""
+    """Return the rows with key values that were not sent taken from the old key, which was."""
     if (gaps & ~paired).any():
         raise not_decodable("A row came without its key.")
     source = np.arange(len(order))
@@ -194,7 +194,7 @@ def _with_old_key(rows: pa.Table, name: str, order: Places, gaps: Mask, paired: 
 
 
 def _neighbours(numbers: Places) -> tuple[Places, Places]:
-    """The moment before each with the same number, and the last moment of each number."""
+    """Return the moment before each with the same number, and the last moment of each number."""
     by_number = np.argsort(numbers, kind="stable")
     same = numbers[by_number[1:]] == numbers[by_number[:-1]]
     previous = np.full(len(numbers), NONE)
@@ -205,9 +205,9 @@ def _neighbours(numbers: Places) -> tuple[Places, Places]:
 
 
 def _resolved(gaps: Mask, predecessor: Places) -> Places:
-    """The moment that has the value of each: itself, or where its predecessors had it sent last.
+    """Return the moment that has the value of each: itself, or the last predecessor that has it.
 
-    Twice as far in every round, so that a row that is changed a million times takes twenty.
+    Each round looks twice as far back, so a row that is changed a million times takes twenty.
     """
     source = np.where(gaps, predecessor, np.arange(len(gaps)))
     while True:
@@ -218,5 +218,5 @@ def _resolved(gaps: Mask, predecessor: Places) -> Places:
 
 
 def _mask(events: pa.Table, name: str) -> Mask:
-    found: Mask = events[name].to_numpy()
-    return found.astype(np.bool_)
+    flags: Mask = events[name].to_numpy()
+    return flags.astype(np.bool_)

@@ -11,7 +11,7 @@ from headrace.catalog.transition_notice import announce_transition
 from headrace.engine import Engine
 from headrace.engine.steps import RecordModes
 
-# Why a source is captured by triggers that could be read from the log.
+# Why a source is captured by triggers that could be read from the WAL.
 TRIGGER_REQUESTED = "cdc_mode is trigger"
 
 
@@ -33,7 +33,7 @@ def record_modes(
 
 
 def announce_change(transaction: Transaction, state: State, before: Source, after: Source) -> None:
-    """Announce that a source is captured in another mode; one that fell back is an alert, too."""
+    """Announce that a source is captured in another mode; send an alert if it fell back."""
     name, following = state.called(after), state.database(after.database).following
     slot = None if following is None else following.slot
     announce_transition(transaction, name, before.mode, after.mode, after.mode_reason, slot)

@@ -23,8 +23,8 @@ def leave_out(
 ) -> State:
     """Suspend the sources, with the reason; a refresh of one of their readers copies them.
 
-    Those that were `asked` for (relation ids) are an error. Those (oids) that have `fallen` only
-    because they shall not be read from the log any more are read from it for a while longer.
+    Sources that were `asked` for (relation ids) raise their error. Sources (oids) that have
+    `fallen` only because triggers are requested are read from the WAL for a while longer.
     """
     for source, error in unusable.items():
         if source.relation in asked:
@@ -38,15 +38,15 @@ def leave_out(
     )
 
     def apply(transaction: Transaction) -> None:
-        for before, one in zip(waiting, taken, strict=True):
-            if before.mode is not one.source.mode:
-                announce_change(transaction, state, before, one.source)
+        for before, contribution in zip(waiting, taken, strict=True):
+            if before.mode is not contribution.source.mode:
+                announce_change(transaction, state, before, contribution.source)
 
     with (
         engine.step(Postpone(tuple(source.relation for source in waiting))),
         engine.changing(state) as current,
     ):
-        records = (one.source for one in taken)
+        records = (contribution.source for contribution in taken)
         change = Change(put=(*records, *stopped_or_freed(current, taken)))
         engine.catalog.commit(change, fence=fence, apply=apply)
     return engine.catalog.state()

@@ -1,7 +1,7 @@
-"""Sources enter the publication, after everything was asked that could stand in the way.
+"""Adding sources to the publication, after a check for all that could prevent it.
 
-The name of the slot is recorded before anything is published or made, so that whatever a crash
-leaves behind is found. PostgreSQL makes the slot after the publication.
+The name of the slot is recorded before anything is published or created, so that whatever a crash
+leaves behind is found. The slot is created after the publication.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from headrace.source.connection import Database
 from headrace.source.faults import translated
 from headrace.source.server import server_identity
 
-# Seconds for which making a slot waits for transactions that are open.
+# Seconds for which the creation of a slot waits for transactions that are open.
 SLOT_SECONDS = 5
-# The position of a slot that was named and perhaps not made.
+# The position of a slot that was named and perhaps not created.
 NOT_MADE = -1
 
 
 def publish_sources(
     engine: Engine, state: State, number: int, candidates: Sequence[Source], fence: int
 ) -> State:
-    """Publish sources that can be followed; with the others the reason is recorded."""
-    found = suitable(engine, state, number, candidates)
-    refused = dict(found.refused)
+    """Publish sources that can be followed, and record the reason with the others."""
+    eligible = suitable(engine, state, number, candidates)
+    refused = dict(eligible.refused)
     try:
-        if found.going:
-            return _publish(engine, state, number, found, fence)
+        if eligible.going:
+            return _publish(engine, state, number, eligible, fence)
     except HeadraceError as error:
-        refused |= dict.fromkeys(found.going, error.message)
+        refused |= dict.fromkeys(eligible.going, error.message)
         state = engine.catalog.state()
     return _refuse(engine, state, refused, fence)
 
@@ -81,11 +81,11 @@ def _publish(engine: Engine, state: State, number: int, found: Suitable, fence: 
 
 
 def _is_as_recorded(database: Database, following: Following) -> bool:
-    """Whether the publication is the one that was left, with the same options."""
+    """Return whether the publication is the recorded one, with the same options."""
     with database.session() as connection:
-        found = read_publication(connection)
+        publication = read_publication(connection)
     recorded = following.publication_oid, following.publication_xmin
-    return found is not None and (found.oid, found.xmin) == recorded
+    return publication is not None and (publication.oid, publication.xmin) == recorded
 
 
 def _record(
@@ -98,7 +98,7 @@ def _record(
     fence: int,
     refused: Mapping[Source, str],
 ) -> State:
-    """Sources that are published are on their way, from the next transaction on."""
+    """Record published sources as in transition, from the next transaction on."""
     state = engine.catalog.state()
     with database.session() as connection, translated():
         publication = read_publication(connection)
@@ -128,7 +128,7 @@ def _record(
 
 
 def _named(engine: Engine, state: State, number: int, database: Database, fence: int) -> Following:
-    """The name of the slot, recorded before anything is published, so that all of it is found."""
+    """Return the record of the slot, whose name is durable before anything is published."""
     record = state.database(number)
     if record.following is not None:
         return record.following
@@ -140,7 +140,7 @@ def _named(engine: Engine, state: State, number: int, database: Database, fence:
 
 
 def _name(engine: Engine, state: State, number: int, following: Following, fence: int) -> Following:
-    """Record the name of a slot that will be made."""
+    """Record the name of a slot that will be created, and return the record."""
     with engine.step(NameSlot(following.slot)), engine.changing(state) as current:
         named = replace(current.database(number), following=following)
         engine.catalog.commit(Change(put=(named,)), fence=fence)
@@ -157,14 +157,14 @@ def _made(
     *,
     relied: bool,
 ) -> Following:
-    """The slot of that name, made if it is not there; then with the position at which it begins.
+    """Return the record of the slot, which is created if missing; then with its first position.
 
-    Where a source relies on one that was lost, that is for the next cut to find out.
+    If a source relies on a slot that was lost, the next cut detects that.
     """
     with database.session() as connection:
         status = read_status(connection, following.slot)
-    there = status is not None and not status.lost
-    if following.acknowledged != NOT_MADE and (relied or there):
+    usable = status is not None and not status.lost
+    if following.acknowledged != NOT_MADE and (relied or usable):
         return following
     if following.acknowledged != NOT_MADE:
         following = _name(engine, state, number, replace(following, acknowledged=NOT_MADE), fence)

@@ -1,7 +1,7 @@
-"""How a source shall be captured: what the stream tables that read it ask for, else the setting.
+"""How a source shall be captured: what the stream tables that read it request, else the setting.
 
-`trigger` is by triggers, `auto` from the log where that is possible and else by triggers, `wal`
-from the log: a stream table over a source for which that is not possible is refused.
+`trigger` is by triggers, `auto` from the WAL where that is possible and else by triggers, `wal`
+from the WAL: a stream table over a source for which that is not possible is refused.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ MODES: tuple[RequestedMode, ...] = ("trigger", "auto", "wal")
 
 
 def requested_mode_of(state: State, settings: Settings, source: Source) -> RequestedMode:
-    """The mode that a source shall have; of several requests the most careful one counts."""
-    asked = {_asked(reader) for reader in state.readers(source.relation)} - {None}
-    return next((mode for mode in MODES if mode in asked), settings.cdc_mode)
+    """Return the mode that a source shall have: of several requests the most careful one."""
+    requests = {_asked(reader) for reader in state.readers(source.relation)} - {None}
+    return next((mode for mode in MODES if mode in requests), settings.cdc_mode)
 
 
 def require_agreement(state: State) -> None:
-    """Refuse stream tables that ask for different things of a source that they share."""
+    """Raise `invalid-option` if stream tables request different things of a shared source."""
     for source in state.sources:
         readers = state.readers(source.relation)
         _agree(state, source, readers, OPTION, "ask for different modes of")
@@ -43,14 +43,14 @@ def require_agreement(state: State) -> None:
 def _agree(
     state: State, source: Source, readers: Iterable[StreamTable], option: str, differ: str
 ) -> None:
-    asking = [one for one in readers if one.options.get(option) is not None]
-    for one, other in pairwise(asking):
-        asked, otherwise = one.options[option], other.options[option]
-        if asked != otherwise:
+    requesting = [reader for reader in readers if reader.options.get(option) is not None]
+    for first, second in pairwise(requesting):
+        first_value, second_value = first.options[option], second.options[option]
+        if first_value != second_value:
             raise UserError(
                 "invalid-option",
-                f"{_named(one)} and {_named(other)} {differ}"
-                f" {state.called(source)}: {_shown(asked)} and {_shown(otherwise)}",
+                f"{_named(first)} and {_named(second)} {differ}"
+                f" {state.called(source)}: {_shown(first_value)} and {_shown(second_value)}",
                 detail="A source is captured once for all that read it.",
                 hint=f"Give both the same {option}, or one of them none.",
             )

@@ -1,4 +1,4 @@
-"""After a cut: what captured a source before goes, now that something else does."""
+"""Removing the capture mechanism that a source has switched away from, after a cut."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from headrace.ingest.attempts import CaptureAttempts
 from headrace.ingest.from_buffer import Taking
 from headrace.ingest.unfollow import stop_following
 
-# Seconds between two tries: while one waits for a lock, writers wait behind it.
+# Seconds between two attempts: while an attempt waits for a lock, writers wait behind it.
 AGAIN = 30.0
 
 logger = logging.getLogger(__name__)
 
 
 def retire(engine: Engine, state: State, taking: Taking, fence: int) -> State:
-    """Take away triggers of sources that are read from the log, and stop following those that left.
+    """Drop triggers of sources that are read from the WAL, and stop following those that left it.
 
-    What cannot go now, because somebody holds a lock, goes after a later cut: until then the
-    triggers fill a buffer that every cut empties.
+    Triggers that cannot be dropped because of a lock are dropped after a later cut: until then they
+    fill a buffer that every cut empties.
     """
     database, attempts = taking.cut.database, engine.part(CaptureAttempts)
     for source in state.sources:
-        by_log = source.database == taking.number and source.mode is CaptureMode.WAL
-        if not by_log or source.oid not in taking.cut.acknowledged:
+        by_wal = source.database == taking.number and source.mode is CaptureMode.WAL
+        if not by_wal or source.oid not in taking.cut.acknowledged:
             continue
         now = time.monotonic()
         if now - attempts.torn_down_at.get(source.relation, -AGAIN) < AGAIN:
@@ -41,8 +41,12 @@ def retire(engine: Engine, state: State, taking: Taking, fence: int) -> State:
                 tear_down(database, source.oid, patient=False, for_good=False)
         except HeadraceError as error:
             logger.info("triggers stay for now", extra={"error": error.message})
-    known = {source.relation: source for source in state.sources}
-    left = [one for one in taking.sources if one.followed and not known[one.relation].followed]
+    current = {source.relation: source for source in state.sources}
+    left = [
+        before
+        for before in taking.sources
+        if before.followed and not current[before.relation].followed
+    ]
     for source in left:
         attempts.followed_at[source.relation] = time.monotonic()
     if left:

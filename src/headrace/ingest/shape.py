@@ -1,4 +1,4 @@
-"""What became of a captured table's columns: which of them can still be read as they were."""
+"""The fate of a captured table's columns: which of them can still be read as they were."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Shape:
 
 
 def shape_of(source: Source, table: SourceTable) -> Shape:
-    """What changed about the captured columns; they are known by number, never by name."""
+    """Return the changes of the captured columns, which are identified by number, never by name."""
     now = {column.number: column for column in table.columns}
     lost: dict[SourceColumn, str] = {}
     wider: set[SourceColumn] = set()
@@ -48,7 +48,7 @@ def shape_of(source: Source, table: SourceTable) -> Shape:
 
 
 def is_wider(old: Type, new: Type) -> bool:
-    """Whether a type has all values of another one, and these mean the same in it."""
+    """Return whether the new type has all values of the old one, with the same meaning."""
     if old.is_text and new.is_text:
         if "character" in (old.kind, new.kind) and old.kind != new.kind:
             return False

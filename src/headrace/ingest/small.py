@@ -22,7 +22,7 @@ SMALL_BYTES = 8 * 1024 * 1024
 def difference_in_memory(
     engine: Engine, live: LiveRows, relation: Relation, most_rows: int
 ) -> pa.Table | None:
-    """The live rows minus those of the relation at its pin, netted; None if either is large."""
+    """Return the live rows minus those at the relation's pin, netted; None if either is large."""
     pin = relation.pin
     files = engine.store.files(relation.id, pin, 0, pin.epoch)
     if sum(part.bytes for part in live.ranges) > SMALL_BYTES:

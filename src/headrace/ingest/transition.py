@@ -1,13 +1,13 @@
-"""From triggers to the log and back: which sources go, and when they have arrived.
+"""From triggers to the WAL and back: which sources switch, and when they have switched.
 
     TRIGGER ──publish──▸ TRANSITIONING ──cut──▸ WAL
        ▲                      │                  │
        └──────gives up────────┴────falls back────┘
 
 A source is published first. Transactions that were open then may have written to it unpublished;
-once a cut sees no such transaction running, all that it does not contain is in the log whole. That
-cut is still taken from the triggers, and from it on the log is read: nothing is missed and nothing
-taken twice. A source that falls back is copied again.
+once a cut sees no such transaction running, the WAL has all changes that the cut does not contain.
+That cut is still taken from the triggers, and from it on the WAL is read: nothing is missed and
+nothing taken twice. A source that falls back is copied again.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from headrace.settings import Settings
 from headrace.source.connection import Database
 from headrace.source.faults import translated
 
-# Seconds after which a source that could not be followed is looked at again.
+# Seconds after which a source that could not be followed is checked again.
 AGAIN = 60.0
 
 
 def begin_transitions(engine: Engine, state: State, number: int, fence: int) -> State:
     """Publish the sources of a database that shall be followed; take back those that took too long.
 
-    What stands in the way is recorded with the source, and tried again later.
+    An obstacle is recorded with the source, and the attempt is repeated later.
     """
     settings = engine.settings(state)
     if is_left_behind(state, number):
         state = stop_following(engine, state, number, (), fence)
-    ours = [source for source in state.sources if source.database == number]
-    back = {s: why for s in ours if (why := _reason_to_give_up(state, settings, s)) is not None}
+    sources = [source for source in state.sources if source.database == number]
+    back = {s: why for s in sources if (why := _reason_to_give_up(state, settings, s)) is not None}
     if back:
         state = give_up(engine, state, number, back, fence)
     candidates = [
         source
-        for source in ours
+        for source in sources
         if source.mode is CaptureMode.TRIGGER
         and source.status is Status.ACTIVE
         and source not in back
@@ -59,7 +59,7 @@ def begin_transitions(engine: Engine, state: State, number: int, fence: int) -> 
 
 
 def completes(source: Source, snapshot: str) -> bool:
-    """Whether the log has all of a source that a cut with this snapshot has not."""
+    """Return whether the WAL has all changes of a source that a cut with this snapshot lacks."""
     followed = source.followed
     return (
         source.mode is CaptureMode.TRANSITIONING
@@ -69,7 +69,7 @@ def completes(source: Source, snapshot: str) -> bool:
 
 
 def may_complete(database: Database, sources: Iterable[Source]) -> bool:
-    """Whether a cut that is taken now would complete a transition."""
+    """Return whether a cut that is taken now would complete a transition."""
     if not any(source.mode is CaptureMode.TRANSITIONING for source in sources):
         return False
     with database.session() as connection, translated():
@@ -79,7 +79,7 @@ def may_complete(database: Database, sources: Iterable[Source]) -> bool:
 
 
 def not_requested(state: State, settings: Settings, number: int) -> dict[int, str]:
-    """The sources, by oid, that are read from the log although that is not requested any more."""
+    """Return the sources, by oid, that are read from the WAL although triggers are requested."""
     return {
         source.oid: TRIGGER_REQUESTED
         for source in state.sources
@@ -92,13 +92,13 @@ def not_requested(state: State, settings: Settings, number: int) -> dict[int, st
 def give_up(
     engine: Engine, state: State, number: int, sources: Mapping[Source, str], fence: int
 ) -> State:
-    """Let sources that were on the way stay with their triggers, each for its reason."""
+    """Have sources in transition stay with their triggers, each for its reason."""
     records = [
         replace(source, mode=CaptureMode.TRIGGER, mode_reason=reason, followed=None)
         for source, reason in sources.items()
     ]
     state = record_modes(engine, state, records, fence)
-    return stop_following(engine, state, number, [one.oid for one in records], fence)
+    return stop_following(engine, state, number, [record.oid for record in records], fence)
 
 
 def _reason_to_give_up(state: State, settings: Settings, source: Source) -> str | None:
@@ -116,7 +116,7 @@ def _reason_to_give_up(state: State, settings: Settings, source: Source) -> str 
 
 
 def _is_time(engine: Engine, source: Source) -> bool:
-    """Whether a source was not looked at just now."""
+    """Return whether a source was not checked just now; it then counts as checked."""
     now, followed_at = time.monotonic(), engine.part(CaptureAttempts).followed_at
     if now - followed_at.get(source.relation, -AGAIN) < AGAIN:
         return False

@@ -1,4 +1,4 @@
-"""Sources that are no longer read from the log leave the publication; with the last, the slot."""
+"""Removing sources that are not read from the WAL any more from the publication, and the slot."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 def stop_following(
     engine: Engine, state: State, number: int, oids: Sequence[int], fence: int
 ) -> State:
-    """Do what `unfollow` does, and log what cannot be done now: nothing relies on it."""
+    """Do what `unfollow` does, but only log an error: nothing relies on it."""
     try:
         return unfollow(engine, state, number, oids, fence)
     except HeadraceError as error:
@@ -31,30 +31,31 @@ def stop_following(
 
 
 def unfollow(engine: Engine, state: State, number: int, oids: Sequence[int], fence: int) -> State:
-    """Take sources out of the publication. With the last one the slot goes, then the publication.
+    """Remove sources from the publication; with the last, drop the slot, then the publication.
 
-    Repeating it does no harm. What was published and never recorded goes with the last one, too.
+    Repeating it does no harm. Tables that were published and never recorded are removed with the
+    last source, too.
     """
     record = state.database(number)
     if record.following is None:
         return state
     database = engine.source_database(record)
-    ours = [source for source in state.sources if source.database == number]
-    last = not any(source.followed is not None and source.oid not in oids for source in ours)
-    gone = {*oids, *(source.oid for source in ours if last)}
-    with engine.step(StopFollowing(tuple(s.relation for s in ours if s.oid in gone))):
+    sources = [source for source in state.sources if source.database == number]
+    last = not any(source.followed is not None and source.oid not in oids for source in sources)
+    gone = {*oids, *(source.oid for source in sources if last)}
+    with engine.step(StopFollowing(tuple(s.relation for s in sources if s.oid in gone))):
         if last:
             engine.slot_readers.release(record.following.slot)
             drop(database, record.following.slot)
         remove_from_publication(database, gone)
         if last:
             with engine.changing(state) as current:
-                known = replace(current.database(number), following=None)
-                engine.catalog.commit(Change(put=(known,)), fence=fence)
+                unfollowed = replace(current.database(number), following=None)
+                engine.catalog.commit(Change(put=(unfollowed,)), fence=fence)
     return engine.catalog.state()
 
 
 def is_left_behind(state: State, number: int) -> bool:
-    """Whether a slot is recorded that no source needs: whoever made or left it has died."""
+    """Return whether a slot is recorded that no source needs, as a crash may leave it."""
     followed = any(s.followed is not None for s in state.sources if s.database == number)
     return state.database(number).following is not None and not followed

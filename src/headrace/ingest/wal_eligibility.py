@@ -1,4 +1,4 @@
-"""Which sources can be read from the log as things are, asked before anything is published."""
+"""Which sources can be read from the WAL, checked before anything is published."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from headrace.source.table import SourceTable
 
 @dataclass(frozen=True)
 class Suitable:
-    """Those that can go, with their tables and what the log has of old rows (by oid); and why not.
+    """The sources that can be read from the WAL, and the reasons against the `refused` ones.
 
-    The tables have their captured columns only.
+    Of those that can, by oid: `tables`, with their captured columns only, and `identities`, which
+    say what the WAL has of old rows.
     """
 
     going: tuple[Source, ...] = ()
@@ -32,9 +33,10 @@ class Suitable:
 
 
 def suitable(engine: Engine, state: State, number: int, candidates: Sequence[Source]) -> Suitable:
-    """Look at candidates of one database; replica identities are changed if a setting allows it.
+    """Return which candidates of one database can be read from the WAL.
 
-    A slot that could fill the server's disk is made only for those that ask for the log by name.
+    Replica identities are changed if a setting allows it. A slot that could fill the server's disk
+    is created only for sources for which WAL mode is requested by name.
     """
     settings = engine.settings(state)
     record = state.database(number)
@@ -42,24 +44,24 @@ def suitable(engine: Engine, state: State, number: int, candidates: Sequence[Sou
     slot = "" if record.following is None else record.following.slot
     unasked = {s for s in candidates if requested_mode_of(state, settings, s) == "auto"}
     try:
-        seen = _look(database, slot, candidates)
+        facts = _look(database, slot, candidates)
         if settings.auto_replica_identity:
             changed = [
-                auto_replica_identity(database, seen.identities[source.oid], state.called(source))
+                auto_replica_identity(database, facts.identities[source.oid], state.called(source))
                 for source in candidates
-                if source.oid in seen.identities
-                and seen.obstacle(source, source in unasked, may_change=True) is None
+                if source.oid in facts.identities
+                and facts.obstacle(source, source in unasked, may_change=True) is None
             ]
             if any(changed):
-                seen = _look(database, slot, candidates)
+                facts = _look(database, slot, candidates)
     except HeadraceError as error:
         return Suitable(refused=dict.fromkeys(candidates, error.message))
-    standing = {source: seen.obstacle(source, source in unasked) for source in candidates}
+    problems = {source: facts.obstacle(source, source in unasked) for source in candidates}
     return Suitable(
-        tuple(source for source, one in standing.items() if one is None),
-        {source: one.reason for source, one in standing.items() if one is not None},
-        seen.tables,
-        seen.identities,
+        tuple(source for source, problem in problems.items() if problem is None),
+        {source: problem.reason for source, problem in problems.items() if problem is not None},
+        facts.tables,
+        facts.identities,
     )
 
 
@@ -79,7 +81,7 @@ class _Seen:
 def _look(database: Database, slot: str, sources: Sequence[Source]) -> _Seen:
     with database.session() as connection:
         server = read_server(connection, slot)
-        there = inspect(connection, [source.oid for source in sources])
-        tables = {s.oid: captured_part(s, there[s.oid]) for s in sources if s.oid in there}
-        found = identities(connection, tables.values(), database.version)
-    return _Seen(server, tables, found)
+        inspected = inspect(connection, [source.oid for source in sources])
+        tables = {s.oid: captured_part(s, inspected[s.oid]) for s in sources if s.oid in inspected}
+        replica_identities = identities(connection, tables.values(), database.version)
+    return _Seen(server, tables, replica_identities)

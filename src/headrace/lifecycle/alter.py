@@ -156,7 +156,7 @@ def change(engine: Engine, old: StreamTable, new: StreamTable, fence: int) -> No
 
 
 def _tidy(engine: Engine, relation: str) -> None:
-    """Drop the index that the table does not ask for, as it is recorded now."""
+    """Drop indexes that the table, as it is recorded now, does not need."""
     with engine.step(DropIndex(relation)):
         recorded = engine.catalog.state().origin(relation)
         tidy(engine.database, [recorded] if isinstance(recorded, StreamTable) else [])
@@ -171,7 +171,7 @@ def _commit(
     *,
     attempts: int = 1,
 ) -> None:
-    """Record the table as `new`; somebody who reads it may keep it locked for a while."""
+    """Record the table as `new`; retry while a reader holds a lock on the served table."""
     for attempt in range(1, attempts + 1):
         try:
             with engine.step(AlterTable(old.relation)):

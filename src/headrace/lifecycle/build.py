@@ -74,10 +74,12 @@ def build(engine: Engine, work: Work, fence: int) -> dict[str, Refresh]:
 
 
 def _read_below(state: State, planned_tables: tuple[PlannedTable, ...]) -> frozenset[str]:
-    """Return what is read by the existing stream tables that the planned ones read."""
+    """Return the inputs of all existing stream tables below the planned ones."""
     inputs = {name for planned in planned_tables for name in planned.table.inputs}
     read = [table for table in state.stream_tables if table.relation in inputs]
-    below = (one for table in read for one in upstream(state.stream_tables, table))
+    below = (
+        upstream_table for table in read for upstream_table in upstream(state.stream_tables, table)
+    )
     return frozenset(name for table in below for name in table.inputs)
 
 
@@ -169,9 +171,9 @@ def _record_empty(engine: Engine, work: Work, fence: int) -> None:
 def _catalog_change(
     state: State, work: Work, empty: EmptyTables, replaced: tuple[StreamTable, ...]
 ) -> Change:
-    """Return what else is recorded: tables without rows, replaced tables, marked readers."""
+    """Return the other records to write: tables without rows, replaced tables, marked readers."""
     gone = [table.relation for table in replaced]
-    moved = {table: work.moved[table] for table in gone}
+    moved = {relation: work.moved[relation] for relation in gone}
     readers = _affected_readers(state.with_origins((), gone), moved)
     return Change(put=(*readers, *empty.put), remove=replaced, successors=tuple(moved.items()))
 

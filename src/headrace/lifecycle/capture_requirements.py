@@ -34,15 +34,15 @@ from headrace.source.table import SourceTable
 def check_modes(engine: Engine, before: State, after: State) -> None:
     """Refuse a change of state after which sources could not be captured as requested.
 
-    Only sources that shall be read from the log, and so far were not to be, are looked at: one
-    that fell back to triggers keeps nobody from altering what reads it.
+    Only sources that the change newly requests in WAL mode are checked: a source that fell back to
+    triggers does not prevent its readers from being altered.
     """
     require_agreement(after)
     settings = engine.settings(after)
     to_wal = [source for source in after.sources if _comes_to_wal(source, before, after, settings)]
     for number in sorted({source.database for source in to_wal}):
-        ours = [source for source in to_wal if source.database == number]
-        _require_possible(engine, after, number, ours, settings)
+        database_sources = [source for source in to_wal if source.database == number]
+        _require_possible(engine, after, number, database_sources, settings)
 
 
 def reset_shrunk_sources(engine: Engine, before: State, fence: int) -> None:
@@ -73,9 +73,11 @@ def _require_possible(
     slot = record.following.slot if record is not None and record.following is not None else ""
     database = _database(engine, state, number)
     with database.session() as connection:
-        there = inspect(connection, [source.oid for source in sources])
+        tables_by_oid = inspect(connection, [source.oid for source in sources])
         tables = [
-            captured_part(source, there[source.oid]) for source in sources if source.oid in there
+            captured_part(source, tables_by_oid[source.oid])
+            for source in sources
+            if source.oid in tables_by_oid
         ]
         obstacles_by_oid = impossible(
             connection,
@@ -240,7 +242,7 @@ OF_SOURCES = ("cdc_mode", "append_only")
 def option_notices(state: State, table: StreamTable) -> tuple[str, ...]:
     """Return a notice for each option of a table that has no effect, or has it only up to a limit.
 
-    Which sources a table reads that was never filled is not known yet.
+    The sources of a table that was never filled are not known yet.
     """
     name = f"{table.schema}.{table.name}"
     sharing = sharing_notice(table)

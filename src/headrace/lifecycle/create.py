@@ -38,7 +38,7 @@ def create(engine: Engine, *requests: TableRequest) -> tuple[StreamTable, ...]:
 
     They may read each other, in any order. Those that shall not be filled are only served, empty.
     """
-    # What is wrong with them is said also while somebody else is writing.
+    # Errors in the requests are raised even while another writer holds the lease.
     plan(engine, engine.catalog.state(), [TableSpec(FIRST, request) for request in requests])
     return make(engine, requests)
 
@@ -69,7 +69,7 @@ def make(
                 parted = partitions_differ(old.options, request.options)
                 specs.append(TableSpec(REPARTITIONED if parted else ALTERED, request, old))
             elif request.refresh_mode is RefreshMode.FULL and old.relation in cycle_of:
-                # Whether it may be FULL is seen when all of the requests are looked at together.
+                # The plan of all requests together decides whether the table may be FULL.
                 specs.append(TableSpec(ALTERED, request, old))
             else:
                 altered.append(_with_options(old, request))

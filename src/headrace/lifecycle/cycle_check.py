@@ -31,7 +31,7 @@ from headrace.store import Pin
 from headrace.types import Type
 
 Columns = tuple[OutputColumn, ...]
-# These say themselves whose fault it is.
+# Errors with these codes name the table at fault themselves.
 ABOUT_CYCLES = ("unstratifiable", "invalid-option")
 
 
@@ -139,7 +139,7 @@ class _Checking:
             planned_by_name: dict[Name, PlannedTable] = {}
             for name in self.specs:
                 planned_by_name[name] = self._plan_member(state, name)
-                # One that reads the same table reads the same source.
+                # The next members that read the same table have to read the same source.
                 state = state.with_origins(planned_by_name[name].sources)
             same = True
             for name, planned in planned_by_name.items():

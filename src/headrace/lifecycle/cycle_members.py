@@ -23,8 +23,7 @@ Name = tuple[str, str]
 class CycleMembers:
     """The tables of a planned cycle: what each reads of the others, and their new relations.
 
-    Not `stratified` is the cautious way: nothing in their queries may be non-monotone, whatever it
-    is about.
+    Unless `stratified`, nothing in their queries may be non-monotone, whatever table it is about.
     """
 
     reads: Mapping[Name, frozenset[Name]]
@@ -49,8 +48,8 @@ class CycleMembers:
         edges = stored_edges(bound)
         reads = {
             member: {
-                other: edges.get(self.relations[other], ()) if member == name else ()
-                for other in others
+                read_member: edges.get(self.relations[read_member], ()) if member == name else ()
+                for read_member in others
             }
             for member, others in self.reads.items()
         }
@@ -83,17 +82,19 @@ def _not_followed(name: Name, unfollowable: str) -> UserError:
     is computed for.
     """
     if unfollowable in (JOIN_WITH_ITSELF, MATCH_IN_ITSELF):
-        what = unfollowable
+        construct = unfollowable
         hint = "Move that part into a stream table of its own, outside of the cycle."
     else:
-        what = "a LATERAL query or a subquery that cannot be computed apart from the cycle's rows"
+        construct = (
+            "a LATERAL query or a subquery that cannot be computed apart from the cycle's rows"
+        )
         hint = (
             "Let it read the row around it only in equalities of its WHERE, without GROUP BY,"
             " LIMIT, windows and expressions that can fail; or make it a join."
         )
     return UserError(
         "unsupported-query",
-        f"stream table {shown(name)} reads its own cycle under {what}",
+        f"stream table {shown(name)} reads its own cycle under {construct}",
         detail="The rounds in which tables that read each other are computed cannot follow that.",
         hint=hint,
     )

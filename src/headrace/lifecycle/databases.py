@@ -34,8 +34,8 @@ def attach(
 ) -> DatabaseRecord:
     """Attach a database under an alias; repeating it changes its connection strings and claim.
 
-    UserError where the alias means something else already, where the database is known under
-    another one, and where a password would come to stand in the catalog.
+    Raise UserError where the alias has another meaning already, where the database is attached
+    under another alias, and where a password would be stored in the catalog.
     """
     _check_alias(engine, alias)
     claim = checked_claim({"share": share, "quota": quota, "priority": priority})

@@ -49,7 +49,7 @@ def fits_inputs(
 ) -> bool:
     """Return whether the table can be bound again to the inputs it has, `moved` or not.
 
-    False where a source is gone, or has not all that is used of it as it was captured.
+    False where a source is gone, or no longer has the used columns as they were captured.
     """
     table = follow(table, moved)
     if any(state.origin(relation) is None for relation in table.inputs) or changed_views(

@@ -105,8 +105,8 @@ class NameResolver:
         for source in sources:
             by_database.setdefault(source.database, []).append(source)
         numbered = dict(self.others.values())
-        for number, ours in by_database.items():
-            oids = [source.oid for source in ours]
+        for number, database_sources in by_database.items():
+            oids = [source.oid for source in database_sources]
             if number == HOME:
                 tables = inspect(self.home, oids)
             else:
@@ -114,7 +114,9 @@ class NameResolver:
                     tables = inspect(connection, oids)
                 tables = {oid: self._known_types(table) for oid, table in tables.items()}
             by_relation |= {
-                source.relation: tables[source.oid] for source in ours if source.oid in tables
+                source.relation: tables[source.oid]
+                for source in database_sources
+                if source.oid in tables
             }
         return by_relation
 
@@ -226,16 +228,20 @@ def _look_up(
     resolver: NameResolver, state: State, names: Iterable[Name], search_path: tuple[str, ...]
 ) -> Iterator[tuple[Name, StreamTable | ViewRecord | tuple[int, SourceTable]]]:
     """Yield for each name a stream table, a view, or a table and the number of its database."""
-    attached = {name: found for name in names if (found := resolver.attached(*name)) is not None}
+    attached = {
+        name: attached_table
+        for name in names
+        if (attached_table := resolver.attached(*name)) is not None
+    }
     at_home = [name for name in names if name not in attached]
     tables = {(table.schema, table.name): table for table in state.stream_tables}
     first = first_named(resolver.home, at_home, search_path, tables)
-    ours = {
+    home_origins = {
         name: origin
         for name, origin in first.items()
         if isinstance(origin, ViewRecord) or origin in tables
     }
-    others = [name for name in at_home if name not in ours]
+    others = [name for name in at_home if name not in home_origins]
     sources = find_tables(resolver.home, others, search_path)
     for name in names:
         if name in attached:
@@ -243,7 +249,7 @@ def _look_up(
         elif name in sources:
             yield name, (HOME, sources[name])
         else:
-            origin = ours[name]
+            origin = home_origins[name]
             yield name, origin if isinstance(origin, ViewRecord) else tables[origin]
 
 
@@ -255,7 +261,7 @@ def first_named(
 ) -> dict[Name, ViewRecord | tuple[str, str]]:
     """Return the first match on the search path: one of `tables`, a user's view, or other.
 
-    A name that nothing is called by is left out.
+    A name that no object has is left out.
     """
     places = {
         (schema, name): [(place, name) for place in (search_path if schema is None else (schema,))]

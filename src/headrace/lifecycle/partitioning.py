@@ -77,19 +77,19 @@ def take_over(
 
     A result with a column of that name is partitioned by the column.
     """
-    kept = dict(options)
-    if kept.get(OPTION) != SOURCE or any(column.name == SOURCE for column in columns):
-        return kept
+    recorded_options = dict(options)
+    if recorded_options.get(OPTION) != SOURCE or any(column.name == SOURCE for column in columns):
+        return recorded_options
     output_names = _shown(definition, columns)
     schemes = {
-        plan_input.relation: column_scheme
-        for plan_input in inputs
-        if (column_scheme := _scheme(resolver, plan_input)) is not None
+        origin.relation: column_scheme
+        for origin in inputs
+        if (column_scheme := _scheme(resolver, origin)) is not None
     }
     for relation, (physical, scheme) in schemes.items():
         name = output_names.get((relation, physical))
         if name is not None:
-            return {**kept, OPTION: str(replace(scheme, column=name, taken_over=True))}
+            return {**recorded_options, OPTION: str(replace(scheme, column=name, taken_over=True))}
     raise UserError(
         "invalid-option",
         "the result has no column that a table of the query is partitioned by",

@@ -250,15 +250,15 @@ def output_columns(
 ) -> tuple[OutputColumn, ...]:
     """Return the served columns: PostgreSQL and the binder must agree on names and types."""
     columns = []
-    seen: set[str] = set()
+    names_so_far: set[str] = set()
     for column, name, output in zip(bound.plan.columns, bound.names, described, strict=True):
-        if output.name in seen:
+        if output.name in names_so_far:
             raise UserError(
                 "invalid-query",
                 f"two output columns are named {output.name}",
                 hint="Give one of them another name with AS.",
             )
-        seen.add(output.name)
+        names_so_far.add(output.name)
         if not _alike(output, column.type) or output.name != name:
             raise UserError(
                 "unsupported-type",

@@ -64,11 +64,10 @@ def plan(
 ) -> Work:
     """Plan the tables of the specs, and rebuild all their readers.
 
-    `altered` are tables that get other options at the same time, and nothing else.
-    Sources that are `damaged`, or have not captured what is used of them as it is now, are
-    recaptured. Raise `has-dependents` where a reader would fail. PostgreSQL is asked
-    about queries over tables that are not there yet in a transaction that makes them and is
-    rolled back.
+    `altered` are tables that get other options at the same time, and nothing else. Sources that are
+    `damaged`, or have not captured what is used of them as it is now, are recaptured. Raise
+    `has-dependents` where a reader would fail. PostgreSQL describes queries over tables that do not
+    exist yet in a transaction that creates the tables and is rolled back.
     """
     recaptured = set(damaged)
     while True:
@@ -178,11 +177,15 @@ class PlanBuilder:
     def require_going(self, together: TableSpecs, requested: TableSpecs) -> None:
         """Refuse to rebuild a cycle with a suspended member.
 
-        Where somebody asked for it, one that was not suspended by hand goes on with the others.
+        In a requested rebuild, a member that was not suspended by hand is rebuilt with the others.
         """
-        asked = any(spec.reason != READER for spec in together.values())
+        is_requested = any(spec.reason != READER for spec in together.values())
         for name, spec in together.items():
-            if name not in requested and spec.old is not None and (spec.old.held or not asked):
+            if (
+                name not in requested
+                and spec.old is not None
+                and (spec.old.held or not is_requested)
+            ):
                 require_active((spec.old,))
 
     def bring(self, specs: TableSpecs, inside: ReadsInside | None, before: State) -> None:
@@ -210,10 +213,10 @@ class PlanBuilder:
         return (rebind(self.resolver, self.state, reader, self.moved, reason=READER),)
 
     def _are_stopped(self, readers: Sequence[StreamTable], before: State) -> bool:
-        """Return whether a reader, or something that it reads, is suspended and stays so.
+        """Return whether a reader, or a table that it reads, is suspended and stays so.
 
-        With a source that is captured again those go on that were not suspended by hand: a reader
-        of it, or all of the cycle that has one.
+        A source that is recaptured resumes what was not suspended by hand: a reader of the source,
+        or all tables of the cycle that the reader is in.
         """
         if any(reader.held for reader in readers):
             return True
@@ -235,7 +238,8 @@ class PlanBuilder:
             if planned.old is not None:
                 gone = [planned.old.relation]
                 self.moved[planned.old.relation] = planned.table.relation
-            # What is not captured yet for a table without rows may be captured otherwise.
+            # A table without rows does not fix how a source that is not captured yet will be
+            # captured.
             sources = planned.sources
             if planned.empty:
                 sources = tuple(s for s in sources if self.state.origin(s.relation) is None)

@@ -41,14 +41,14 @@ def suspend(engine: Engine, schema: str, name: str) -> StreamTable:
     with engine.writing() as lease:
         table = require_table(engine.catalog.state(), schema, name)
         stopped = table.status is Status.SUSPENDED
-        held = replace(
+        suspended_table = replace(
             table,
             status=Status.SUSPENDED,
             reason=table.reason if stopped else BY_HAND,
             held=True,
         )
-        change(engine, table, held, lease.fence)
-        return held
+        change(engine, table, suspended_table, lease.fence)
+        return suspended_table
 
 
 def resume_mode(mode: str | None) -> ResumeMode | None:
@@ -66,8 +66,8 @@ def resume_mode(mode: str | None) -> ResumeMode | None:
 def resume(engine: Engine, schema: str, name: str, mode: ResumeMode | None = None) -> StreamTable:
     """Resume the table; rebuild it unless it was only suspended by hand.
 
-    One without rows that was suspended by hand waits for its first refresh again. APPLY takes the
-    change in that was larger than `max_change_rows`.
+    A table without rows that was suspended by hand waits for its first refresh again. APPLY takes
+    in the change that was larger than `max_change_rows`.
     """
     with engine.writing() as lease:
         state = engine.catalog.state()
@@ -153,7 +153,7 @@ def _refresh(
 ) -> Refresh:
     done: dict[str, Refresh] = {}
     for stale in _awaiting(engine, schema, name):
-        # Rebuilding one of them may have rebuilt others that read it.
+        # The rebuild of an earlier table may have rebuilt this one as a reader of it.
         if stale in _awaiting(engine, schema, name):
             reason = FIRST if stale.is_uninitialized else stale.reason
             assert reason is not None
@@ -183,7 +183,8 @@ def _refresh_going(
     needed = upstream(state.stream_tables, table)
     below = _going(state, needed)
     if any(table.is_uninitialized for table in below):
-        # Filling it would fail over what is suspended, and is no reason to suspend it, too.
+        # Filling a table fails if an input is suspended, which is no reason to suspend the table,
+        # too.
         require_active(needed)
     reasons = {table.relation: why_rebuilt(table) for table in below if is_stale(table)}
     if any(table.views for table in below):

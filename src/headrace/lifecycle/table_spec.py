@@ -161,12 +161,12 @@ def read_tables(
     texts = [text]
     while texts:
         names = _names(texts.pop(), connection.info.dbname)
-        for table in first_named(connection, names, search_path, tables).values():
-            if isinstance(table, ViewRecord):
-                texts += [] if table in views else [table.text]
-                views.add(table)
-            elif table in tables:
-                names_read.add(table)
+        for origin in first_named(connection, names, search_path, tables).values():
+            if isinstance(origin, ViewRecord):
+                texts += [] if origin in views else [origin.text]
+                views.add(origin)
+            elif origin in tables:
+                names_read.add(origin)
     return names_read
 
 

@@ -1,4 +1,4 @@
-"""Taking Headrace out again: all of ours in the databases and in the store, nothing else."""
+"""Remove Headrace from the databases and from the store, and nothing else."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def uninstall(engine: Engine, *, keep_tables: bool) -> None:
                 if following is not None:
                     engine.slot_readers.release(following.slot)
                 _remove_capture(database, following)
-        # Into a folder that is removed nobody may write meanwhile.
+        # No merge may write into the folder of a log while the log is removed.
         engine.part(Merges).wait()
         for relation in state.relations:
             with engine.step(DropLog(relation.id)):
@@ -132,7 +132,7 @@ def _databases(engine: Engine, state: State) -> tuple[tuple[Following | None, Da
 
 def _remove_capture(database: Database, following: Following | None) -> None:
     if following is not None:
-        # That a slot was dropped no rollback undoes.
+        # No rollback restores a dropped slot.
         drop(database, following.slot)
     _perform_removal(database, following)
 
@@ -185,7 +185,7 @@ def _capture_sql(
 def _log_sql(
     connection: Connection[Any], following: Following | None, *, with_slot: bool
 ) -> Iterator[sql.Composed]:
-    """Yield the SQL that drops slot and publication: without it the slot cannot be read."""
+    """Yield the SQL that drops slot and publication; without a publication no slot can be read."""
     if following is None:
         return
     if with_slot and read_status(connection, following.slot) is not None:
@@ -210,7 +210,7 @@ def _home_sql(
 
 
 def _ordinary(connection: Connection[Any], table: StreamTable) -> list[sql.Composed]:
-    """Make a served table an ordinary one: without guard, without our index and comment.
+    """Return SQL that makes a served table an ordinary one, without our guard, index and comment.
 
     The index of a key that its owner asked for stays.
     """

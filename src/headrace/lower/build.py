@@ -39,7 +39,7 @@ def conjunction(terms: Iterable[Scalar]) -> Scalar | None:
 
 
 def same(left: Iterable[Scalar], right: Iterable[Scalar]) -> tuple[Scalar, ...]:
-    """Pairwise equality in which NULLs are equal, as identity needs it."""
+    """Return pairwise equality in which NULLs are equal, as identity needs it."""
     return tuple(call("is not distinct from", a, b) for a, b in zip(left, right, strict=True))
 
 

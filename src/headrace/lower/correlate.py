@@ -66,9 +66,9 @@ def raises(inner: Operator) -> bool:
 
 
 def reads_of(inner: Operator) -> tuple[Scalar, ...]:
-    """Return what the inner query reads of the enclosing row, each expression once.
+    """Return the expressions of the enclosing row that the inner query reads, each once.
 
-    What it reads further out, through no column of that row, is a constant here.
+    What the inner query reads further out, through no column of that row, is a constant here.
     """
     return tuple(dict.fromkeys(read for read in outer_reads(inner) if columns_of(read)))
 
@@ -103,14 +103,14 @@ def inline(inner: Operator, enclosing: Operator) -> Operator | None:
             below = inline(child, enclosing)
             if below is None:
                 return None
-            shown = ((column, inward(scalar)) for column, scalar in outputs)
-            return Project(below, (*((c, c) for c in enclosing.columns), *shown))
+            inner_outputs = ((column, inward(scalar)) for column, scalar in outputs)
+            return Project(below, (*((c, c) for c in enclosing.columns), *inner_outputs))
         case _:
             return None
 
 
 def inline_kept(inner: Operator, enclosing: Operator) -> Operator | None:
-    """Return the same where a row without inner rows is kept, padded with NULLs."""
+    """Return `inline` with rows without inner rows kept, padded with NULLs; None if impossible."""
     if _has_rows(inner):
         return inline(inner, enclosing)
     if isinstance(inner, Unnest) and _has_rows(inner.child):

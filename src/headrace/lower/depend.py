@@ -58,7 +58,7 @@ def reads_outside(scalar: Scalar) -> bool:
 
 
 def pull(plan: Operator) -> tuple[Operator, tuple[Scalar, ...]] | None:
-    """Return the plan without the conditions that read the enclosing row, and these.
+    """Return the plan without the conditions that read the enclosing row, and these conditions.
 
     The plan keeps its columns, and gains those that the conditions read. None if it reads the
     enclosing row anywhere else.
@@ -84,10 +84,10 @@ def pull(plan: Operator) -> tuple[Operator, tuple[Scalar, ...]] | None:
             inside, pulled = below
             return Project(inside, (*outputs, *_read(pulled, inside, plan))), pulled
         case Join(left=left, right=right, condition=condition):
-            one, other = pull(left), pull(right)
-            if one is None or other is None:
+            below_left, below_right = pull(left), pull(right)
+            if below_left is None or below_right is None:
                 return None
-            (first, from_left), (second, from_right) = one, other
+            (first, from_left), (second, from_right) = below_left, below_right
             terms = () if condition is None else conjuncts(condition)
             own = conjunction(term for term in terms if not reads_outside(term))
             outward = tuple(term for term in terms if reads_outside(term))
@@ -106,8 +106,8 @@ def _read(
 ) -> tuple[tuple[Column, Column], ...]:
     """Return the columns that conditions read and a projection would drop."""
     read = frozenset[Column]().union(*map(columns_of, conditions))
-    shown = frozenset(outer.columns)
-    return tuple((c, c) for c in inside.columns if c in read and c not in shown)
+    output_columns = frozenset(outer.columns)
+    return tuple((c, c) for c in inside.columns if c in read and c not in output_columns)
 
 
 Carried = tuple[Operator, tuple[Column, ...]]
@@ -131,9 +131,10 @@ class Depend:
         return keep(carried, (*plan.columns, *keys)), keys
 
     def _copy(self) -> Carried:
-        """D under columns of its own, as every place that it is put to needs them.
+        """Return D under columns of its own, as every place that D is joined at needs them.
 
-        Also those inside it: they are the enclosing query's, which stands beside the inner one.
+        The columns inside D are renamed, too: they are the enclosing query's, which stands beside
+        the inner query.
         """
         names = {column: self.fresh("outer", column.type) for column in made_in(self.values)}
         copy = renamed(self.values, names)
@@ -206,15 +207,15 @@ class Depend:
             return groups, keys
         values, own = self._copy()
         matched = OuterSemiAntiJoin(values, groups, "left", conjunction(same(own, keys)))
-        shown = tuple((call.output, on_empty_input(call)) for call in plan.calls)
-        return Project(matched, (*shown, *((key, key) for key in own))), own
+        call_outputs = tuple((call.output, on_empty_input(call)) for call in plan.calls)
+        return Project(matched, (*call_outputs, *((key, key) for key in own))), own
 
     def _union(self, inputs: tuple[Operator, ...]) -> Carried:
         columns = inputs[0].columns
         keys = tuple(self.fresh("outer", column.type) for column in self.values.columns)
         branches = []
-        for one in inputs:
-            carried, own = self.plan(one)
+        for branch in inputs:
+            carried, own = self.plan(branch)
             outputs = (*zip(columns, columns, strict=True), *zip(keys, own, strict=True))
             branches.append(Project(carried, outputs))
         return UnionAll(tuple(branches)) if len(branches) > 1 else branches[0], keys

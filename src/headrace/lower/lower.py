@@ -50,8 +50,10 @@ FALSE, TRUE = Literal(False, BOOLEAN), Literal(True, BOOLEAN)
 
 
 def lower(plan: Operator, fresh: Fresh) -> Operator:
-    """Return the same rows and columns without `Subquery`, `Outer`, `Lateral` and
-    `SetOperation`."""
+    """Return the plan without `Subquery`, `Outer`, `Lateral` and `SetOperation`.
+
+    The rows and columns are the same.
+    """
     return Lowering(fresh).plan(plan)
 
 
@@ -60,7 +62,7 @@ class Lowering:
     fresh: Fresh
 
     def plan(self, plan: Operator) -> Operator:
-        """What the plan reads of a query around it stays."""
+        """Return the plan lowered, but for what it reads of a query around it."""
         if isinstance(plan, Recursive):
             # A loop can maintain matches of its own rows, but no counts.
             plan = replace(plan, step=as_matches(plan.step, self.fresh))
@@ -141,16 +143,16 @@ class Lowering:
     ) -> tuple[Operator, Scalar]:
         nested = [read for read in outer_scalars(subquery) if _has_subquery(read)]
         if nested:
-            # What it is compared with is itself the value of a subquery.
-            rows, found = self._values(rows, enclosing, nested)
+            # The value that the subquery is compared with is itself that of a subquery.
+            rows, nested_values = self._values(rows, enclosing, nested)
             enclosing = rows
-            reads = dict(zip(nested, found, strict=True))
+            reads = dict(zip(nested, nested_values, strict=True))
             subquery = map_outer(subquery, lambda read: reads.get(read, read))
         lowered = replace(subquery, plan=self.plan(subquery.plan))
         return attach_value(rows, enclosing, lowered, self.fresh)
 
     def _match(self, plan: OuterSemiAntiJoin) -> Operator:
-        """Subqueries of an outer join's condition are computed on the side that they read."""
+        """Return the outer join, with subqueries of its condition on the side that they read."""
         assert plan.condition is not None
         left, right = plan.left, plan.right
         condition = plan.condition
@@ -168,15 +170,15 @@ class Lowering:
         rows = self.plan(plan.rows.plan)
         always = plan.condition is None or plan.condition == TRUE
         if plan.keep:
-            found = inline_kept(rows, plan.child) if always else None
+            attached = inline_kept(rows, plan.child) if always else None
         else:
-            found = inline(rows, plan.child)
-        if found is None and (always or not plan.keep):
-            found = attach_row(plan.child, rows, self.fresh, padded=plan.keep)
-        if found is not None:
+            attached = inline(rows, plan.child)
+        if attached is None and (always or not plan.keep):
+            attached = attach_row(plan.child, rows, self.fresh, padded=plan.keep)
+        if attached is not None:
             if plan.condition is not None and not always:
-                found = self._filter(Filter(found, plan.condition))
-            return keep(found, plan.columns)
+                attached = self._filter(Filter(attached, plan.condition))
+            return keep(attached, plan.columns)
         inner = correlate(rows, plan.child, self.fresh)
         own = () if plan.condition is None else (plan.condition,)
         condition = conjunction((*inner.conditions, *own))

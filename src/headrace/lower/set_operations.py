@@ -85,7 +85,7 @@ def as_matches(plan: Operator, fresh: Fresh) -> Operator:
     plan = plan.with_scalars(tuple(_scalar_as_matches(scalar, fresh) for scalar in plan.scalars))
     if not isinstance(plan, SetOperation) or not plan.once:
         return plan
-    # Passes may take projections off the right side: the left side's columns must not be inside.
+    # Passes may drop projections of the right side: the left side's columns must not be inside.
     names = {column: fresh("right", column.type) for column in plan.columns}
     right = renamed(plan.right, names)
     equal = conjunction(same(plan.columns, right.columns))

@@ -78,8 +78,8 @@ def attach_value(
 def attach_row(plan: Operator, inner: Operator, fresh: Fresh, *, padded: bool) -> Operator | None:
     """Return every row beside the one of an inner query that aggregates all that it reads for it.
 
-    A row whose HAVING does not hold goes. None if the query is another, or reads nothing of the
-    row, or a row without any shall be `padded` and there may be none.
+    A row whose HAVING does not hold is dropped. None if the inner query has another form or reads
+    nothing of the row, or if it may have no row for one and such rows shall be `padded`.
     """
     own = tuple((column, column) for column in inner.columns)
     outputs, child = (inner.outputs, inner.child) if isinstance(inner, Project) else (own, inner)
@@ -92,8 +92,8 @@ def attach_row(plan: Operator, inner: Operator, fresh: Fresh, *, padded: bool) -
     beside, read = _beside(plan, plan, CorrelatedGroups(aggregate.child, aggregate.calls), fresh)
     if having is not None:
         beside = Filter(beside, read(having))
-    kept = ((column, column) for column in plan.columns)
-    return Project(beside, (*kept, *((column, read(scalar)) for column, scalar in outputs)))
+    row_outputs = ((column, column) for column in plan.columns)
+    return Project(beside, (*row_outputs, *((column, read(scalar)) for column, scalar in outputs)))
 
 
 def _attach(
@@ -111,7 +111,9 @@ def _beside(
         rows = correlate(groups.rows, enclosing, fresh).plan
         return Join(plan, Aggregate(rows, (), groups.calls)), inward
     grouped, on = _grouped(groups, enclosing, fresh)
-    empties = {one.output: on_empty_input(one) for one in groups.calls}
+    empties = {
+        aggregate_call.output: on_empty_input(aggregate_call) for aggregate_call in groups.calls
+    }
 
     def read(scalar: Scalar) -> Scalar:
         return substitute(inward(scalar), lambda column: empties.get(column, column))
@@ -139,7 +141,7 @@ def _summary(subquery: Subquery, fresh: Fresh) -> Summary:
 
 
 def _comparison(subquery: Subquery) -> tuple[Scalar, Scalar] | None:
-    """Return what is compared outside and inside, if the test is one comparison."""
+    """Return the outside and the inside expression, if the test is one comparison; else None."""
     match subquery.test:
         case Call(function="=" | "<>" | "<" | "<=" | ">" | ">=", arguments=(left, right)):
             for outside, inside in ((left, right), (right, left)):
@@ -155,20 +157,23 @@ def _attach_comparison(
     sides: tuple[Scalar, Scalar],
     fresh: Fresh,
 ) -> tuple[Operator, Scalar]:
-    """`x = ANY (SELECT y …)`: true if some y equals x; else NULL if x or some y is NULL."""
+    """Return the plan with the summaries of `x = ANY (SELECT y …)` beside every row, and its value.
+
+    The value is true if some y equals x; else NULL if x or some y is NULL.
+    """
     assert subquery.test is not None
     outside, inside = sides
-    found = Subquery("exists", Filter(subquery.plan, subquery.test))
-    plan, some = _attach(plan, enclosing, _summary(found, fresh), fresh)
+    match_exists = Subquery("exists", Filter(subquery.plan, subquery.test))
+    plan, some = _attach(plan, enclosing, _summary(match_exists, fresh), fresh)
     compared = fresh("compared", inside.type)
-    rows, known = (
+    rows, known_rows = (
         AggregateCall(fresh(name, BIGINT), "count", column)
         for name, column in (("rows", None), ("known", compared))
     )
     missing = call("is null", outside)
-    unknown = call("or", missing, call("<", known.output, rows.output))
+    unknown = call("or", missing, call("<", known_rows.output, rows.output))
     maybe = call("and", _positive(rows.output), unknown)
-    totals = Summary(Project(subquery.plan, ((compared, inside),)), (rows, known), maybe)
+    totals = Summary(Project(subquery.plan, ((compared, inside),)), (rows, known_rows), maybe)
     plan, unsure = _attach(plan, enclosing, totals, fresh)
     yes, no, neither = (Literal(value, BOOLEAN) for value in (True, False, None))
     return plan, call("case", some, yes, unsure, neither, no)
@@ -178,13 +183,13 @@ def _any(subquery: Subquery, fresh: Fresh) -> Summary:
     assert subquery.test is not None
     tested = fresh("test", BOOLEAN)
     true, unknown = fresh("true", BIGINT), fresh("unknown", BIGINT)
-    one, nothing = Literal(1, BIGINT), Literal(None, BIGINT)
+    unit, nothing = Literal(1, BIGINT), Literal(None, BIGINT)
     rows = Project(subquery.plan, ((tested, subquery.test),))
     counted = Project(
         rows,
         (
-            (true, call("case", tested, one, nothing)),
-            (unknown, call("case", call("is null", tested), one, nothing)),
+            (true, call("case", tested, unit, nothing)),
+            (unknown, call("case", call("is null", tested), unit, nothing)),
         ),
     )
     calls = tuple(
@@ -201,9 +206,9 @@ def _positive(count: Scalar) -> Scalar:
 
 
 def _global_aggregate(plan: Operator) -> Summary | None:
-    """Return a query whose rows are one group.
+    """Return the summary of a query whose rows are one group; None for other queries.
 
-    It has exactly one row, or none if its HAVING does not hold.
+    Such a query has exactly one row, or none if its HAVING does not hold.
     """
     match _one_project(plan):
         case Aggregate(child=rows, keys=(), calls=calls):
@@ -246,7 +251,7 @@ def _above_aggregate(plan: Operator) -> tuple[Aggregate, Scalar | None] | None:
 def _grouped(
     groups: CorrelatedGroups, enclosing: Operator, fresh: Fresh
 ) -> tuple[Operator, Scalar | None]:
-    """Return one group of inner rows for each value that they are for, and how it is found."""
+    """Return one group of inner rows for each value that they are for, and its join condition."""
     if raises(groups.rows):
         return _by_reads(groups, enclosing, fresh)
     rows = correlate(groups.rows, enclosing, fresh)
@@ -264,7 +269,7 @@ def _grouped(
         outside, inside, symbol = sides
         key = keys.setdefault(inside, fresh("key", inside.type))
         conditions.append(call(symbol, outside, key))
-    arguments = frozenset[Column]().union(*(one.read for one in groups.calls))
+    arguments = frozenset[Column]().union(*(aggregate_call.read for aggregate_call in groups.calls))
     outputs = (
         *((key, scalar) for scalar, key in keys.items()),
         *((column, column) for column in sorted(arguments, key=lambda c: c.id)),

@@ -1,4 +1,4 @@
-"""What keeps a stream table from moving: a table below it, or a database. Pure."""
+"""What keeps a stream table from being refreshed: a table below it, or a database. Pure."""
 
 from __future__ import annotations
 
@@ -26,47 +26,54 @@ class Blocker:
 
 
 def blockers(state: State, groups: Mapping[str, tuple[str, ...]]) -> dict[str, Blocker]:
-    """For the tables that cannot follow, by relation, the root of it.
+    """Return the root cause for each table that cannot be refreshed, by relation.
 
-    That is the first table that is suspended or failed among those that a table reads, directly or
-    not, and those that move with it. If there is none, it is the first database below it whose
-    changes cannot be taken in. `groups` are those that move as one, by each of their members.
+    The cause is the first suspended or failed table among those that a table reads, directly or
+    not, and those that are refreshed with it. Without such a table, the cause is the first database
+    below it whose changes cannot be taken in. `groups` are the tables that are refreshed as one, by
+    each of their members.
     """
     tables = {table.relation: table for table in state.stream_tables}
     units = {name: (groups.get(name) or (name,)) for name in tables}
     reads: dict[str, set[str]] = {unit[0]: set() for unit in units.values()}
     for name, table in tables.items():
-        reads[units[name][0]] |= {units[one][0] for one in table.inputs if one in units}
+        reads[units[name][0]] |= {
+            units[relation][0] for relation in table.inputs if relation in units
+        }
     roots: dict[str, StreamTable] = {}
     rank: dict[str, int] = {}
-    found: dict[str, Blocker] = {}
+    blocker_by_relation: dict[str, Blocker] = {}
     for component in components(reads):
         for first in component.members:
-            known = {one: roots[one] for one in reads[first] - {first} if one in roots}
-            below = sorted(known.values(), key=lambda one: rank[one.relation])
-            still = [tables[one] for one in units[first] if tables[one].status in STILL]
+            roots_below = {unit: roots[unit] for unit in reads[first] - {first} if unit in roots}
+            below = sorted(roots_below.values(), key=lambda root: rank[root.relation])
+            stopped = [tables[member] for member in units[first] if tables[member].status in STILL]
             rank |= {name: len(rank) + number for number, name in enumerate(units[first])}
-            if below or still:
-                roots[first] = (below + still)[0]
+            if below or stopped:
+                roots[first] = (below + stopped)[0]
             for name in units[first]:
-                others = below + [one for one in still if one.relation != name]
+                others = below + [candidate for candidate in stopped if candidate.relation != name]
                 if others:
-                    found[name] = _blocker(others[0])
-    return _failing(state) | found
+                    blocker_by_relation[name] = _blocker(others[0])
+    return _failing(state) | blocker_by_relation
 
 
 def _failing(state: State) -> dict[str, Blocker]:
-    """The first failing database that a table reads, directly or through others, by relation."""
+    """Return the first failing database that tables read, directly or through others, by table."""
     if all(database.failing_since is None for database in state.databases):
         return {}
-    found: dict[str, Blocker] = {}
+    blocker_by_relation: dict[str, Blocker] = {}
     for table in state.stream_tables:
         below = upstream(state.stream_tables, table)
-        failing = {one.id: one for each in below for one in failing_databases(state, each)}
+        failing = {
+            database.id: database
+            for reader in below
+            for database in failing_databases(state, reader)
+        }
         if failing:
             first = failing[min(failing)]
-            found[table.relation] = Blocker(f"database {first.alias}", first.failure)
-    return found
+            blocker_by_relation[table.relation] = Blocker(f"database {first.alias}", first.failure)
+    return blocker_by_relation
 
 
 def _blocker(table: StreamTable) -> Blocker:

@@ -14,7 +14,7 @@ Decoder: TypeAlias = Literal["active", "stopped", "error"]
 
 @dataclass(frozen=True)
 class SourceCapture:
-    """A source, its mode of capture, and on the way to the WAL and in it the slot and its decoder.
+    """A source and its mode of capture; in WAL mode or in transition to it, its slot and decoder.
 
     The decoder is `active` while a daemon runs, `stopped` while none does, and in `error` while
     changes of the source are not taken in.
@@ -29,31 +29,37 @@ class SourceCapture:
 def captures(
     state: State, tables: Iterable[StreamTable], *, serving: bool
 ) -> Mapping[str, tuple[SourceCapture, ...]]:
-    """For each stream table, by relation, the sources that it rests on, in the order of names."""
-    known = {one.relation: _capture(state, one, serving=serving) for one in state.sources}
-    found = {}
+    """Return the sources that each stream table rests on, in the order of names, by relation."""
+    capture_by_relation = {
+        source.relation: _capture(state, source, serving=serving) for source in state.sources
+    }
+    captures_by_table = {}
     for table in tables:
-        below = (known[name] for name in _inputs_below(state, table) if name in known)
-        found[table.relation] = tuple(sorted(below, key=lambda one: one.source))
-    return found
+        below = (
+            capture_by_relation[name]
+            for name in _inputs_below(state, table)
+            if name in capture_by_relation
+        )
+        captures_by_table[table.relation] = tuple(sorted(below, key=lambda capture: capture.source))
+    return captures_by_table
 
 
 def is_decoded(state: State) -> bool:
-    """Whether the changes of any source come from the WAL, or soon will."""
+    """Return whether the changes of any source come from the WAL, or soon will."""
     return any(source.mode is not CaptureMode.TRIGGER for source in state.sources)
 
 
 def _inputs_below(state: State, table: StreamTable) -> set[str]:
-    """The relations that a table reads, directly or through stream tables."""
-    found: set[str] = set()
+    """Return the relations that a table reads, directly or through stream tables."""
+    relations: set[str] = set()
     left = [*table.inputs]
     while left:
         name = left.pop()
-        if name not in found:
-            found.add(name)
+        if name not in relations:
+            relations.add(name)
             origin = state.origin(name)
             left += origin.inputs if isinstance(origin, StreamTable) else ()
-    return found
+    return relations
 
 
 def _capture(state: State, source: Source, *, serving: bool) -> SourceCapture:

@@ -24,13 +24,13 @@ UNBOUNDED = "without Headrace slot {} could fill the server's disk: set max_slot
 
 @dataclass(frozen=True)
 class SourceHealth:
-    """One source. `requested_mode` is the mode that was asked for, `mode` the one that it has.
+    """One source. `requested_mode` is the mode that was requested, `mode` the one that it has.
 
-    `lag_bytes` is the size of its change buffer, or the log that the slot of its database holds
-    back; `lag` the time since the latest cut. `position` is where the slot stands. None is not
-    known. `alert` says why the level is not fine. `slot` and `identity` are there on the way to the
-    log and in it: with identity `full` the application logs whole old rows, with `key` their keys.
-    `append_only` is there if it was declared. `answers` says whether its database could be asked.
+    `lag_bytes` is the size of its change buffer, or of the WAL that the slot of its database
+    retains; `lag` the time since the latest cut. `position` is that of the slot. None is unknown.
+    `alert` says why the level is not fine. `slot` and `identity` are set in WAL mode and in
+    transition to it: with identity `full` the WAL has whole old rows, with `key` their keys.
+    `append_only` is set if it was declared. `answers` says whether its database could be queried.
     """
 
     source: str
@@ -51,14 +51,16 @@ class SourceHealth:
 
 
 def cdc_health(engine: Engine, state: State, now: datetime) -> tuple[SourceHealth, ...]:
-    """Every source, looked at where it is; a database that does not answer is an alert."""
-    found: list[SourceHealth] = []
+    """Return the health of every source; a database that does not answer is an alert."""
+    health: list[SourceHealth] = []
     settings = engine.settings(state)
-    for known in state.databases:
-        sources = [source for source in state.sources if source.database == known.id]
-        seen = _observe(engine, known, sources, settings) if sources else Observed()
-        found += [health_of(state, settings, known, source, seen, now=now) for source in sources]
-    return tuple(found)
+    for database in state.databases:
+        sources = [source for source in state.sources if source.database == database.id]
+        observed = _observe(engine, database, sources, settings) if sources else Observed()
+        health += [
+            health_of(state, settings, database, source, observed, now=now) for source in sources
+        ]
+    return tuple(health)
 
 
 def _observe(
@@ -79,19 +81,19 @@ def _observe(
 
 
 def buffer_ceiling(settings: Settings) -> Ceiling:
-    """How large a change buffer may be: half way to its limit somebody should know."""
+    """Return the ceiling of the size of a change buffer: half of its limit is a warning."""
     limit = settings.max_buffer_mb * MEGABYTE
     return Ceiling(limit // 2, limit)
 
 
 def buffer_level(settings: Settings, size: int) -> tuple[Level, str]:
-    """The level of a change buffer of so many bytes, and what to say of it."""
+    """Return the level of a change buffer of `size` bytes, and a text about it."""
     text = f"the change buffer has {_megabytes(size)} of {settings.max_buffer_mb} MB"
     return buffer_ceiling(settings).level(size), text
 
 
 def slot_level(settings: Settings, name: str, slot: SlotStatus | None) -> tuple[Level, str]:
-    """The level of a slot by the log that it holds back, and what to say of it."""
+    """Return the level of a slot by the WAL that it retains, and a text about it."""
     lag, safe = (0, None) if slot is None else (slot.lag or 0, slot.safe)
     text = f"replication slot {name} holds back {_megabytes(lag)} of log"
     if safe is not None:
@@ -108,12 +110,12 @@ def health_of(
     *,
     now: datetime,
 ) -> SourceHealth:
-    """What was seen of a source, judged (pure)."""
+    """Return the health of a source, judged by what was observed of it (pure)."""
     observed = Observed() if isinstance(seen, HeadraceError) else seen
-    by_log = source.mode is CaptureMode.WAL
+    by_wal = source.mode is CaptureMode.WAL
     slot = observed.slot if source.mode is not CaptureMode.TRIGGER else None
     lag_bytes = observed.buffers.get(source.oid)
-    if by_log:
+    if by_wal:
         lag_bytes = None if slot is None else slot.lag
     requested_mode = requested_mode_of(state, settings, source)
     alerts = _alerts(settings, database, source, observed, requested_mode)
@@ -123,8 +125,8 @@ def health_of(
     if isinstance(seen, HeadraceError):
         alerts = [("critical", f"database {database.alias}: {seen.message}")]
     following = database.following
-    # The first of the worst.
-    worst = max(alerts, key=lambda one: LEVELS.index(one[0]), default=None)
+    # Of several that are equally bad, the first.
+    worst = max(alerts, key=lambda alert: LEVELS.index(alert[0]), default=None)
     return SourceHealth(
         state.called(source),
         database.alias,
@@ -158,32 +160,32 @@ def _alerts(
     requested_mode: RequestedMode,
 ) -> list[tuple[Level, str]]:
     """Return all alerts of a source, the more certain first."""
-    found: list[tuple[Level, str]] = []
+    alerts: list[tuple[Level, str]] = []
     if database.failing_since is not None:
         since = database.failing_since.isoformat(" ", "seconds")
-        found.append(("critical", f"no changes are taken in since {since}: {database.failure}"))
+        alerts.append(("critical", f"no changes are taken in since {since}: {database.failure}"))
     if source.status in (Status.SUSPENDED, Status.ERROR):
-        found.append(("critical", source.reason or "capture is suspended"))
+        alerts.append(("critical", source.reason or "capture is suspended"))
     if source.oid in seen.leaving:
-        found.append(("critical", f"goes back to triggers: {seen.leaving[source.oid]}"))
+        alerts.append(("critical", f"goes back to triggers: {seen.leaving[source.oid]}"))
     if source.oid in seen.recopy_reasons and source.status is Status.ACTIVE:
-        found.append(("warning", f"will be copied again: {seen.recopy_reasons[source.oid]}"))
+        alerts.append(("warning", f"will be copied again: {seen.recopy_reasons[source.oid]}"))
     if source.mode is not CaptureMode.TRIGGER and database.following is not None:
         name = database.following.slot
-        found.append(slot_level(settings, name, seen.slot))
+        alerts.append(slot_level(settings, name, seen.slot))
         if seen.slot is not None and not seen.slot.bounded:
-            found.append(("warning", UNBOUNDED.format(name)))
+            alerts.append(("warning", UNBOUNDED.format(name)))
     if source.mode is not CaptureMode.WAL:
-        found.append(buffer_level(settings, seen.buffers.get(source.oid, 0)))
+        alerts.append(buffer_level(settings, seen.buffers.get(source.oid, 0)))
     if source.mode is CaptureMode.WAL and source.oid in seen.buffers:
-        found.append(("warning", "read from the log, and its triggers could not be dropped yet"))
+        alerts.append(("warning", "read from the log, and its triggers could not be dropped yet"))
     if (
         requested_mode == "wal"
         and source.mode is CaptureMode.TRIGGER
         and source.mode_reason is not None
     ):
-        found.append(("warning", f"captured by triggers, not from the log: {source.mode_reason}"))
-    return [one for one in found if one[0] != "fine"]
+        alerts.append(("warning", f"captured by triggers, not from the log: {source.mode_reason}"))
+    return [alert for alert in alerts if alert[0] != "fine"]
 
 
 def _megabytes(size: int) -> str:

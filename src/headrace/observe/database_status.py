@@ -14,8 +14,8 @@ class DatabaseStatus:
     """A source database: how many tables of it are captured, and its latest cut.
 
     `address` is what it was attached with; None for the home database. `share`, `quota` and
-    `priority` are its claim on a daemon's workers. While a daemon fails to take
-    in its changes, `failing_since` says since when, and `failure` why.
+    `priority` are its claim on a daemon's workers. While a daemon fails to take in its changes,
+    `failing_since` says since when, and `failure` why.
     """
 
     alias: str
@@ -31,22 +31,22 @@ class DatabaseStatus:
 
 
 def database_statuses(state: State) -> tuple[DatabaseStatus, ...]:
-    """All databases, the home database first; it is one before anything in it is captured."""
-    found = tuple(
+    """Return all databases, the home database first, even before anything in it is captured."""
+    statuses = tuple(
         DatabaseStatus(
-            one.alias,
-            one.address,
-            one.share,
-            one.quota,
-            one.priority,
-            sum(source.database == one.id for source in state.sources),
-            one.epoch,
-            one.cut_at,
-            one.failing_since,
-            one.failure,
+            database.alias,
+            database.address,
+            database.share,
+            database.quota,
+            database.priority,
+            sum(source.database == database.id for source in state.sources),
+            database.epoch,
+            database.cut_at,
+            database.failing_since,
+            database.failure,
         )
-        for one in state.databases
+        for database in state.databases
     )
-    if any(one.id == HOME for one in state.databases):
-        return found
-    return DatabaseStatus("home", None, 1, None, 0, 0, 0, None), *found
+    if any(database.id == HOME for database in state.databases):
+        return statuses
+    return DatabaseStatus("home", None, 1, None, 0, 0, 0, None), *statuses

@@ -15,7 +15,7 @@ from headrace.settings import Settings
 class GroupMember:
     """A stream table in a group of several; `group` is the group's number.
 
-    `is_convergence` says that ways from one relation meet in it. Members of a group that is
+    `is_convergence` says that paths from one relation meet in it. Members of a group that is
     `atomic` are published together; in others each follows its own schedule, and `policy` is None.
     `declared` is the name of the group that the table was declared to be of.
     """
@@ -32,15 +32,15 @@ class GroupMember:
 def groups_of(
     network: Network, tables: Mapping[str, StreamTable], settings: Settings
 ) -> tuple[GroupMember, ...]:
-    """The members of all groups of more than one table, each after those that it reads.
+    """Return the members of all groups of more than one table, each after those that it reads.
 
     `tables` are those of the network, by the names that they have there.
     """
-    found = []
+    members = []
     for number, group in enumerate(network.groups, 1):
         whole = atomic(group, tables, settings)
         due = policy(group, tables, settings) if whole else None
-        found += [
+        members += [
             GroupMember(
                 number,
                 name,
@@ -52,4 +52,4 @@ def groups_of(
             )
             for name in group.members
         ]
-    return tuple(found)
+    return tuple(members)

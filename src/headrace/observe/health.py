@@ -18,7 +18,7 @@ MOST_NAMED = 3
 # A refresh takes its time, so nothing is called late before that.
 PATIENCE = timedelta(minutes=1)
 GIGABYTE = 2**30
-# The share of a disk, and the bytes, below which somebody should know.
+# The free share of a disk, and the free bytes, below which the disk has this level.
 FREE: tuple[tuple[Level, float, int], ...] = (
     ("critical", 0.02, GIGABYTE),
     ("warning", 0.10, 5 * GIGABYTE),
@@ -29,7 +29,7 @@ Finding = tuple[Level, str]
 
 @dataclass(frozen=True)
 class Check:
-    """One area that was looked at. `detail` names what is wrong, or says what was seen."""
+    """One area that was checked. `detail` names what is wrong, or says what was observed."""
 
     area: str
     level: Level
@@ -44,21 +44,21 @@ class Health:
 
     @property
     def level(self) -> Level:
-        return max((one.level for one in self.checks), key=LEVELS.index)
+        return max((check.level for check in self.checks), key=LEVELS.index)
 
 
 def daemon(
     lease: Lease | None, tables: Sequence[TableStatus], heartbeat: Heartbeat | None = None
 ) -> Check:
-    """A project with schedules needs a daemon, and one that has the lease has to work."""
+    """Check that a project with schedules has a daemon, and that the daemon works."""
     if lease is not None and heartbeat is not None:
         hint = f"see its log file, or end process {lease.pid} and start headrace up again"
         if is_silent(heartbeat):
-            what = f"{lease.holder} has the lease and was last heard {_ago(heartbeat.age)} ago"
-            return Check("daemon", "critical", f"{what}: it is paused or hangs; {hint}")
+            problem = f"{lease.holder} has the lease and was last heard {_ago(heartbeat.age)} ago"
+            return Check("daemon", "critical", f"{problem}: it is paused or hangs; {hint}")
         if is_stuck(heartbeat):
-            what = f"the loop of {lease.holder} has been stuck for {_ago(heartbeat.in_round)}"
-            return Check("daemon", "critical", f"{what}; {hint}")
+            problem = f"the loop of {lease.holder} has been stuck for {_ago(heartbeat.in_round)}"
+            return Check("daemon", "critical", f"{problem}; {hint}")
     if lease is not None:
         busy = ""
         if heartbeat is not None and heartbeat.busy and heartbeat.in_round > SILENCE:
@@ -71,7 +71,7 @@ def daemon(
 
 
 def tables(found: Sequence[TableStatus]) -> Check:
-    """Tables that are not served any more as their queries say, or fail."""
+    """Check for tables that are suspended, fail, or are blocked."""
     findings: list[Finding] = []
     for table in found:
         if table.status in ("SUSPENDED", "ERROR"):
@@ -91,8 +91,8 @@ def lag(
     now: datetime,
     sources: Sequence[SourceHealth] = (),
 ) -> Check:
-    """Tables that lack changes for longer than twice what their schedules promise, and tables with
-    such a promise whose lag is unknown.
+    """Check for tables that lack changes for longer than twice what their schedules promise, and
+    for tables with such a promise whose lag is unknown.
 
     `schedules` are those that each table follows, by relation.
     """
@@ -118,7 +118,7 @@ def _why_unknown(table: TableStatus, silent: Collection[str]) -> str | None:
         return "it has never been refreshed"
     if table.lag_own is None:
         return "the log or the history of what it reads is not readable"
-    names = [one.source for one in table.capture if one.source in silent]
+    names = [captured.source for captured in table.capture if captured.source in silent]
     return f"the database of {names[0]} does not answer" if names else None
 
 
@@ -133,7 +133,9 @@ def is_late(schedules: Collection[Timed], tier: Tier, lag: timedelta, now: datet
     Of several schedules the tightest counts.
     """
     available = now - lag
-    moments = (moment_after(one, available, tier.turns) for one in _promises(schedules, tier))
+    moments = (
+        moment_after(schedule, available, tier.turns) for schedule in _promises(schedules, tier)
+    )
     return any(due is not None and now - due > max(due - available, PATIENCE) for due in moments)
 
 
@@ -146,31 +148,33 @@ def behind(lag: timedelta) -> str:
 
 
 def capture(sources: Sequence[SourceHealth]) -> Check:
-    """Sources that are not captured, or whose changes pile up."""
-    findings = [(one.level, f"{one.source}: {one.alert}") for one in sources if one.alert]
+    """Check for sources that are not captured, or that have a backlog of changes."""
+    findings = [
+        (source.level, f"{source.source}: {source.alert}") for source in sources if source.alert
+    ]
     return _check("capture", findings, f"{len(sources)} sources are captured")
 
 
 def disk(free: int, total: int) -> Check:
-    """The disk that the project is on."""
-    seen = f"{free / GIGABYTE:,.1f} of {total / GIGABYTE:,.1f} GB are free"
+    """Check the free space of the disk that the project is on."""
+    free_space = f"{free / GIGABYTE:,.1f} of {total / GIGABYTE:,.1f} GB are free"
     for level, share, least in FREE:
         if free < min(share * total, least):
-            return Check("disk", level, seen)
-    return Check("disk", "fine", seen)
+            return Check("disk", level, free_space)
+    return Check("disk", "fine", free_space)
 
 
 def roles(superusers: Sequence[str]) -> Check:
-    """Roles of Headrace that may do more than they need."""
+    """Check for roles of Headrace that may do more than they need."""
     findings: list[Finding] = [("warning", f"role {role} is a superuser") for role in superusers]
     return _check("roles", findings, "no role of Headrace is a superuser")
 
 
 def _check(area: str, findings: Iterable[Finding], else_: str) -> Check:
-    """The worst first, and as many as can be read."""
-    found = sorted(findings, key=lambda one: LEVELS.index(one[0]), reverse=True)
-    if not found:
+    """Return the check of an area, which names at most `MOST_NAMED` findings, the worst first."""
+    worst_first = sorted(findings, key=lambda finding: LEVELS.index(finding[0]), reverse=True)
+    if not worst_first:
         return Check(area, "fine", else_)
-    named = "; ".join(text for _, text in found[:MOST_NAMED])
-    more = len(found) - MOST_NAMED
-    return Check(area, found[0][0], f"{named}; and {more} more" if more > 0 else named)
+    named = "; ".join(text for _, text in worst_first[:MOST_NAMED])
+    more = len(worst_first) - MOST_NAMED
+    return Check(area, worst_first[0][0], f"{named}; and {more} more" if more > 0 else named)

@@ -10,8 +10,8 @@ from headrace.catalog.records import Heartbeat
 
 # A daemon writes its heartbeat every five seconds, and begins a round at least as often.
 SILENCE = timedelta(minutes=1)
-# Looks at a heartbeat that seems to have stopped, and the seconds between them: a machine that was
-# paused, or a process, goes on within that time.
+# The number of reads of a heartbeat that seems to have stopped, and the seconds between them: a
+# machine or process that was paused goes on within that time.
 LOOKS, PAUSE = 12, 1.0
 
 
@@ -34,5 +34,5 @@ def is_silent(heartbeat: Heartbeat) -> bool:
 
 
 def is_stuck(heartbeat: Heartbeat) -> bool:
-    """Return whether the loop does not go on, although nothing keeps it."""
+    """Return whether the loop does not go on, although no work keeps it busy."""
     return heartbeat.busy is None and heartbeat.in_round > SILENCE

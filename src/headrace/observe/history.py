@@ -28,7 +28,7 @@ def with_names(state: State, refreshes: Iterable[Refresh]) -> tuple[NamedRefresh
         NamedRefresh(
             **vars(refresh),
             name=names.get(refresh.table),
-            group_names=tuple(names[one] for one in refresh.group if one in names),
+            group_names=tuple(names[relation] for relation in refresh.group if relation in names),
         )
         for refresh in refreshes
     )

@@ -27,7 +27,7 @@ class Lag:
     """`own`: for how long the oldest change that a table lacks has been available to it.
     `inherited`: the largest own lag of the stream tables that it reads, directly or not.
 
-    None is not known: a table was never published, or the store cannot be read.
+    None means unknown: a table was never published, or the store cannot be read.
     """
 
     own: timedelta | None = timedelta(0)
@@ -35,59 +35,69 @@ class Lag:
 
 
 def lags(state: State, available: Available, now: datetime) -> dict[str, Lag]:
-    """The lag of every stream table, by relation."""
+    """Return the lag of every stream table, by relation."""
     tables = {table.relation: table for table in state.stream_tables}
     own = {name: _own(state, table, available, now) for name, table in tables.items()}
-    found: dict[str, Lag] = {}
+    lag_by_relation: dict[str, Lag] = {}
     for component in components({name: table.inputs for name, table in tables.items()}):
         members = frozenset(component.members)
         if members.isdisjoint(tables):
             continue
-        below = {name for one in members for name in tables[one].inputs if name in found}
-        outside = [lag for name in below for lag in (found[name].own, found[name].inherited)]
+        below = {
+            name for member in members for name in tables[member].inputs if name in lag_by_relation
+        }
+        outside = [
+            lag
+            for name in below
+            for lag in (lag_by_relation[name].own, lag_by_relation[name].inherited)
+        ]
         for name in members:
-            found[name] = Lag(
-                own[name], _largest([*outside, *(own[one] for one in members - {name})])
+            lag_by_relation[name] = Lag(
+                own[name], _largest([*outside, *(own[member] for member in members - {name})])
             )
-    return found
+    return lag_by_relation
 
 
 def _own(state: State, table: StreamTable, available: Available, now: datetime) -> timedelta | None:
     if table.epoch == 0:
         return None
     times = [available(name, taken_in(table, name)) for name in lacks(state, table)]
-    known = [time for time in times if time is not None]
-    if len(known) < len(times):
+    known_times = [time for time in times if time is not None]
+    if len(known_times) < len(times):
         return None
-    known += [one.failing_since for one in failing_databases(state, table) if one.failing_since]
-    return max(now - min(known), timedelta(0)) if known else timedelta(0)
+    known_times += [
+        database.failing_since
+        for database in failing_databases(state, table)
+        if database.failing_since
+    ]
+    return max(now - min(known_times), timedelta(0)) if known_times else timedelta(0)
 
 
 def failing_databases(state: State, table: StreamTable) -> tuple[DatabaseRecord, ...]:
-    """The databases that a table reads itself, and whose changes cannot be taken in."""
+    """Return the databases that a table reads itself and whose changes cannot be taken in."""
     origins = map(state.origin, table.inputs)
-    numbers = {one.database for one in origins if isinstance(one, Source)}
-    failing = (one for one in state.databases if one.failing_since is not None)
-    return tuple(one for one in failing if one.id in numbers)
+    numbers = {origin.database for origin in origins if isinstance(origin, Source)}
+    failing = (database for database in state.databases if database.failing_since is not None)
+    return tuple(database for database in failing if database.id in numbers)
 
 
 def _largest(lags: Iterable[timedelta | None]) -> timedelta | None:
-    """The largest that is known; None if there are some and none of them is."""
+    """Return the largest known lag; None if there are lags and none of them is known."""
     every = list(lags)
-    known = [lag for lag in every if lag is not None]
-    if every and not known:
+    known_lags = [lag for lag in every if lag is not None]
+    if every and not known_lags:
         return None
-    return max(known, default=timedelta(0))
+    return max(known_lags, default=timedelta(0))
 
 
 def availability(engine: Engine, state: State) -> Available:
-    """What the logs, the cuts and the history say."""
-    known: dict[tuple[str, int], datetime | None] = {}
+    """Return the function that finds in logs, cuts and history when changes became available."""
+    cache: dict[tuple[str, int], datetime | None] = {}
 
     def available(relation: str, after: int) -> datetime | None:
-        if (relation, after) not in known:
-            known[relation, after] = _available(engine, state, relation, after)
-        return known[relation, after]
+        if (relation, after) not in cache:
+            cache[relation, after] = _available(engine, state, relation, after)
+        return cache[relation, after]
 
     return available
 
@@ -106,7 +116,7 @@ def _available(engine: Engine, state: State, relation: str, after: int) -> datet
     if isinstance(origin, StreamTable) and origin.epoch == epoch:
         return origin.published_at
     lines = engine.catalog.refreshes(relation, None)
-    later = [one for one in lines if one.epoch > after and relation in one.versions]
-    # What moved nothing but operator state is, to readers, no change.
-    shown = [one for one in later if one.rows_inserted + one.rows_deleted]
-    return min((one.finished_at for one in shown or later), default=None)
+    later = [refresh for refresh in lines if refresh.epoch > after and relation in refresh.versions]
+    # To readers, a refresh that changed only operator state is no change.
+    visible = [refresh for refresh in later if refresh.rows_inserted + refresh.rows_deleted]
+    return min((refresh.finished_at for refresh in visible or later), default=None)

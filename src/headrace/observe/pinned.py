@@ -34,7 +34,7 @@ class Changes(NamedTuple):
 class PinnedTables:
     """Stream tables as they were published in one state of the catalog; refreshes since are unseen.
 
-    With an epoch given, each is as it was last published up to that.
+    With an epoch, each is as it was last published up to that epoch.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class PinnedTables:
         return published_frame(self._engine, self._state, table, self._upto)
 
     def changes(self, name: str, after: int = 0) -> Changes:
-        """What changed in a stream table after an epoch; after 0 it is all of its rows."""
+        """Return the changes of a stream table after an epoch; after 0 they are all of its rows."""
         table = self._table(name)
         reached = table.epoch if self._upto is None else min(self._upto, table.epoch)
         if not 0 <= after <= reached:
@@ -77,9 +77,9 @@ class PinnedTables:
         return Changes(frame, reached)
 
     def status(self) -> tuple[TableStatus, ...]:
-        """Every stream table as it stood in the catalog when it was asked for this."""
+        """Return the status of every stream table in the state of the catalog that is pinned."""
         return self._statuses(self._state)
 
     def _table(self, name: str) -> StreamTable:
-        found = parse_name(name, self._engine.database.search_path[0])
-        return require_table(self._state, *found)
+        schema_and_name = parse_name(name, self._engine.database.search_path[0])
+        return require_table(self._state, *schema_and_name)

@@ -70,11 +70,11 @@ class ProjectReader:
     _engine: Engine
 
     def table(self, name: str) -> DataFrame:
-        """The stream table at its published epoch, as a Spark DataFrame."""
+        """Return the stream table at its published epoch, as a Spark DataFrame."""
         return self.at().table(name)
 
     def at(self, epoch: int | None = None) -> PinnedTables:
-        """All stream tables as they are published now, or as they last were up to an epoch."""
+        """Return all stream tables as they are published now, or last were up to an epoch."""
 
         def statuses(state: State) -> tuple[TableStatus, ...]:
             return self._statuses(state.stream_tables, state)
@@ -82,18 +82,18 @@ class ProjectReader:
         return PinnedTables(self._engine, self._state(), epoch, statuses)
 
     def changes(self, name: str, after: int = 0) -> Changes:
-        """How a stream table changed after an epoch, and the epoch to ask with the next time.
+        """Return the changes of a stream table after an epoch, and the epoch for the next call.
 
         The frame has the netted rows with their `_weight`; after 0 it has all rows of the table.
         """
         return self.at().changes(name, after)
 
     def status(self) -> tuple[TableStatus, ...]:
-        """Every stream table as it stands."""
+        """Return the status of every stream table."""
         return self._statuses(self._state().stream_tables)
 
     def history(self, name: str | None = None, limit: int = 100) -> tuple[NamedRefresh, ...]:
-        """The latest refreshes of one stream table or of all, newest first."""
+        """Return the latest refreshes of one stream table or of all, newest first."""
         whole_number("limit", limit)
         state = self._state()
         relation = None
@@ -104,10 +104,11 @@ class ProjectReader:
     def receipts(
         self, name: str | None = None, limit: int | None = 100, *, current: bool = False
     ) -> tuple[Receipt, ...]:
-        """The latest receipts of `verify`, of one stream table or of all, newest first.
+        """Return the latest receipts of `verify`, of one stream table or of all, newest first.
 
-        Without a limit, all that are kept. With `current` only those of them that were made for the
-        definitions of now: none from before a table, or one that it reads, was altered or rebuilt.
+        Without a limit, return all that are kept. With `current`, return only those that were made
+        for the present definitions: none from before a table, or one that it reads, was altered or
+        rebuilt.
         """
         if limit is not None:
             whole_number("limit", limit)
@@ -130,32 +131,32 @@ class ProjectReader:
         )
 
     def stratum_status(self) -> tuple[StratumStatus, ...]:
-        """The strata: layers of stream tables, the lowest first."""
+        """Return the strata: layers of stream tables, the lowest first."""
         return strata_of(network_of(self._state()), self._engine.catalog.strata_ticks())
 
     def scc_status(self) -> tuple[ComponentStatus, ...]:
-        """The components: stream tables that read each other, or themselves."""
+        """Return the components: stream tables that read each other, or themselves."""
         state = self._state()
         return self._components(state, network_of(state))
 
     def databases(self) -> tuple[DatabaseStatus, ...]:
-        """The databases whose tables queries can read, and what is captured of them."""
+        """Return the databases whose tables queries can read, and what is captured of them."""
         return database_statuses(self._state())
 
     def check_cdc_health(self) -> tuple[SourceHealth, ...]:
-        """How the changes of every source are captured, how far behind that is, what is wrong."""
+        """Return the health of every source: its mode of capture, its lag, and what is wrong."""
         return cdc_health(self._engine, self._state(), datetime.now(UTC))
 
     def cdc_sql(self, *tables: str) -> str:
-        """The SQL that a DBA runs where our roles may not: what capture of tables lacks.
+        """Return the SQL that capture of tables lacks, for a DBA to run where our roles may not.
 
-        Tables are named as in a query; without any it is all sources.
+        Tables are named as in a query; without names, the SQL is for all sources.
         """
         return capture_sql(self._engine, self._state(), tables)
 
     def diamond_groups(self) -> tuple[GroupMember, ...]:
-        """The groups of several stream tables: those that ways from one source lead through to a
-        table in which they meet, and those that read each other."""
+        """Return the groups of several stream tables: those on paths from one source to a table in
+        which the paths meet, and those that read each other."""
         state = self._state()
         names = names_of(state)
         tables = {names[table.relation]: table for table in state.stream_tables}
@@ -164,14 +165,14 @@ class ProjectReader:
     def explain_strata(
         self, tables: Sequence[str] | Mapping[str, str | Mapping[str, Any]]
     ) -> StrataExplanation:
-        """The strata of stream tables that exist, by name, or of queries as `create_stream_tables`
-        takes them, before anything is created; with all that they rest on.
+        """Return the strata of stream tables that exist, by name, or of queries in the form of
+        `create_stream_tables`, before anything is created; with all that they rest on.
 
         A cycle that cannot be made is part of the result and no error.
         """
         state = self._state()
         if isinstance(tables, Mapping):
-            requests = [TableRequest.read(name, given) for name, given in tables.items()]
+            requests = [TableRequest.read(name, definition) for name, definition in tables.items()]
             network = stratify(self._engine, state, requests)
         else:
             network = network_of(state)
@@ -180,7 +181,7 @@ class ProjectReader:
         return explain_network(network.below(".".join(self._name(name)) for name in tables))
 
     def graph(self, format: str = "text") -> str:  # noqa: A002
-        """Sources, stream tables, components and strata as "text", "mermaid" or "dot"."""
+        """Return sources, stream tables, components and strata as "text", "mermaid" or "dot"."""
         if format not in FORMATS:
             raise UserError(
                 "invalid-option",
@@ -190,7 +191,7 @@ class ProjectReader:
         return FORMATS[format](network_of(self._state()))
 
     def explain(self, name: str | None = None, *, query: str | None = None) -> Explanation:
-        """The plan and the steps of a stream table, or of a query before anything is created."""
+        """Return plan and steps of a stream table, or of a query before anything is created."""
         state = self._state()
         if (name is None) == (query is None):
             raise UserError("invalid-option", "explain takes either a name or a query")
@@ -200,7 +201,9 @@ class ProjectReader:
             checked = check_query(self._engine, state, TableRequest(unused, query))
             names = {s.relation: f"{s.schema}.{s.name}" for s in checked.inputs}
             names[checked.table.relation] = "the query"
-            reads = {names[one]: words for one, words in checked.table.edges.items()}
+            reads = {
+                names[relation]: operators for relation, operators in checked.table.edges.items()
+            }
             network = network_of(state).with_tables({unused: reads})
             explained = explain(
                 (checked.table,),
@@ -219,7 +222,7 @@ class ProjectReader:
         cycle = cycles(state.stream_tables).get(table.relation, frozenset())
         others = (t for t in state.stream_tables if t.relation in cycle - {table.relation})
         group = (table, *others)
-        definitions = tuple(define(one, state) for one in group)
+        definitions = tuple(define(member, state) for member in group)
         notices = tuple(
             f"{state.called(source)}: {reverted(source)}"
             for source in state.sources
@@ -232,25 +235,27 @@ class ProjectReader:
             group, definitions, names, notices, follow=follow, growing=growing(state)
         )
         refreshes = self._engine.catalog.refreshes(table.relation)
-        found = found_by_keys(refreshes, names)
-        explained = replace(explained, outlook=self._outlook(state, group), found=found)
+        lookups = found_by_keys(refreshes, names)
+        explained = replace(explained, outlook=self._outlook(state, group), found=lookups)
         return placed(explained, network_of(state), names[table.relation])
 
     def _first_explained(self, state: State, table: StreamTable, *, follow: bool) -> Explanation:
-        """The steps of a table that was never filled, as if it were filled now."""
+        """Return the steps of a table that was never filled, as if it were filled now."""
         makings = filled_with(self._engine, state, table)
         names = names_of(state)
         for making in makings:
-            names |= {one.relation: state.called(one) for one in making.inputs}
+            names |= {origin.relation: state.called(origin) for origin in making.inputs}
             names[making.table.relation] = state.called(making.table)
         reads = {
             names[making.table.relation]: {
-                names[one]: words for one, words in making.table.edges.items()
+                names[relation]: operators for relation, operators in making.table.edges.items()
             }
             for making in makings
         }
         own = makings[0]
-        group = [one for one in makings if one is own or one.table.relation in own.cycle]
+        group = [
+            member for member in makings if member is own or member.table.relation in own.cycle
+        ]
         explained = explain(
             tuple(making.table for making in group),
             tuple(making.definition for making in group),
@@ -262,7 +267,7 @@ class ProjectReader:
         return placed(explained, network_of(state).with_tables(reads), state.called(table))
 
     def _outlook(self, state: State, group: Group) -> Outlook | None:
-        """How refreshes of the first of the tables are chosen; None if a log is damaged."""
+        """Return how refreshes of the first table are chosen; None if a log is damaged."""
         mode = group[0].refresh_mode
         if mode is RefreshMode.AUTO and not may_choose(group, None):
             mode = RefreshMode.DIFFERENTIAL
@@ -274,12 +279,17 @@ class ProjectReader:
         return outlook(mode, inputs, stored, past_of(self._engine.catalog, group[0].relation))
 
     def settings(self) -> Mapping[str, Any]:
-        """The settings in force."""
+        """Return the settings in force."""
         return Settings.of(dict(self._state().settings)).model_dump()
 
     def _components(self, state: State, network: Network) -> tuple[ComponentStatus, ...]:
-        """The components, with the latest refreshes of their members."""
-        cyclic = {name for one in network.components if one.is_cyclic for name in one.members}
+        """Return the components, with the latest refreshes of their members."""
+        cyclic = {
+            name
+            for component in network.components
+            if component.is_cyclic
+            for name in component.members
+        }
         names = names_of(state) if cyclic else {}
         refreshes = (
             (names[table.relation], refresh)
@@ -292,21 +302,21 @@ class ProjectReader:
     def _statuses(
         self, tables: Iterable[StreamTable], state: State | None = None
     ) -> tuple[TableStatus, ...]:
-        """The tables as they stand in a state of the catalog, or in the newest."""
-        found = tuple(tables)
-        state = (self._state() if state is None else state).with_origins(found)
+        """Return the status of the tables in a state of the catalog, or in the newest."""
+        listed = tuple(tables)
+        state = (self._state() if state is None else state).with_origins(listed)
         settings = self._engine.settings(state)
         network = network_of(state)
         behind = lags(state, availability(self._engine, state), datetime.now(UTC))
         stuck = blockers(state, consistency_groups(state, settings))
         iterations = {
-            name: one.last_iterations
-            for one in self._components(state, network)
-            for name in one.members
+            name: component.last_iterations
+            for component in self._components(state, network)
+            for name in component.members
         }
         serving = is_decoded(state) and self._engine.catalog.serving() is not None
-        captured = captures(state, found, serving=serving)
-        tiers = self._tiers() if any(is_watched(one, settings) for one in found) else {}
+        captured = captures(state, listed, serving=serving)
+        tiers = self._tiers() if any(is_watched(table, settings) for table in listed) else {}
         return tuple(
             status_of(
                 table,
@@ -320,14 +330,14 @@ class ProjectReader:
                 capture=captured[table.relation],
                 resumes_by_itself=_resumes_by_itself(state, table),
             )
-            for table in found
+            for table in listed
         )
 
     def _tiers(self) -> Mapping[str, TierInForce]:
-        """The tiers that a daemon follows now; none while nobody serves."""
+        """Return the tiers that a daemon follows now; none while no daemon serves."""
         catalog = self._engine.catalog
-        known = catalog.tiers() if catalog.serving() is not None else ()
-        return {one.relation: one for one in known}
+        tiers = catalog.tiers() if catalog.serving() is not None else ()
+        return {tier.relation: tier for tier in tiers}
 
     def _state(self) -> State:
         return self._engine.catalog.state()
@@ -341,4 +351,4 @@ def _resumes_by_itself(state: State, table: StreamTable) -> bool:
     if table.status is not Status.SUSPENDED or table.held:
         return False
     sources = (origin for origin in map(state.origin, table.inputs) if isinstance(origin, Source))
-    return table.awaits_rebuild or any(one.status is Status.SUSPENDED for one in sources)
+    return table.awaits_rebuild or any(source.status is Status.SUSPENDED for source in sources)

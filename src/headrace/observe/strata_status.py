@@ -39,8 +39,8 @@ class ComponentStatus:
     """Stream tables that read each other, or one that reads itself.
 
     `last_iterations` are the rounds of the latest refresh that came to a fixed point,
-    `last_converged_at` its end. `monotone` says that all that its members read they read
-    monotonically, also what stands outside.
+    `last_converged_at` its end. `monotone` says that its members read everything monotonically,
+    also relations outside the component.
     """
 
     scc_id: int
@@ -62,26 +62,26 @@ class StrataExplanation:
 
     def __str__(self) -> str:
         lines = []
-        for one in self.strata:
-            lines += [f"stratum {one.stratum}", *(f"  {name}" for name in one.members)]
+        for stratum in self.strata:
+            lines += [f"stratum {stratum.stratum}", *(f"  {name}" for name in stratum.members)]
         for part in self.components:
             members = ", ".join(part.members)
             lines += [f"component {part.scc_id}: every row once", f"  {members}"]
         lines += ["edges", *(f"  {edge}" for edge in self.edges)]
         lines += ["unstratifiable"] if self.unstratifiable else []
-        lines += [f"  {in_words(one)}" for one in self.unstratifiable]
+        lines += [f"  {in_words(edge)}" for edge in self.unstratifiable]
         return "\n".join(lines)
 
 
 def in_words(found: Unstratifiable[str]) -> str:
-    """The edge, its operators and the whole way round, in a sentence."""
-    way = " → ".join((*found.path, found.path[0]))
+    """Return a sentence with the edge, its operators and the whole cycle."""
+    cycle = " → ".join((*found.path, found.path[0]))
     operators = ", ".join(found.operators)
-    return f"{found.reader} reads {found.read} under {operators}, which depends on it: {way}"
+    return f"{found.reader} reads {found.read} under {operators}, which depends on it: {cycle}"
 
 
 def names_of(state: State) -> dict[str, str]:
-    """What people call the relations of sources and stream tables; no two are called the same."""
+    """Return the names that users see of sources and stream tables, all different, by relation."""
     origins: tuple[Source | StreamTable, ...] = (*state.stream_tables, *state.sources)
     names: dict[str, str] = {}
     for origin in origins:
@@ -93,7 +93,7 @@ def names_of(state: State) -> dict[str, str]:
 
 
 def network_of(state: State) -> Network:
-    """The network of all stream tables that exist."""
+    """Return the network of all stream tables that exist."""
     names = names_of(state)
     return Network(
         {
@@ -104,20 +104,23 @@ def network_of(state: State) -> Network:
             }
             for table in state.stream_tables
         },
-        {names[one]: group for one, group in declared_groups(state.stream_tables).items()},
+        {
+            names[relation]: group
+            for relation, group in declared_groups(state.stream_tables).items()
+        },
     )
 
 
 def strata_of(network: Network, ticks: Iterable[StratumTicks] = ()) -> tuple[StratumStatus, ...]:
-    """The strata that have stream tables, the lowest first, with the ticks counted of each."""
-    counted = {one.stratum: one for one in ticks}
+    """Return the strata that have stream tables, the lowest first, with their counts of ticks."""
+    counted = {counts.stratum: counts for counts in ticks}
     layers: dict[int, list[str]] = {}
     for table in network.tables:
         layers.setdefault(network.strata[table], []).append(table)
-    found = []
+    statuses = []
     for stratum, members in sorted(layers.items()):
         tick = counted.get(stratum, StratumTicks(stratum))
-        found.append(
+        statuses.append(
             StratumStatus(
                 stratum,
                 len(members),
@@ -130,24 +133,27 @@ def strata_of(network: Network, ticks: Iterable[StratumTicks] = ()) -> tuple[Str
                 tick.last_tick_at,
             )
         )
-    return tuple(found)
+    return tuple(statuses)
 
 
 def components_of(
     network: Network, refreshes: Iterable[tuple[str, Refresh]] = ()
 ) -> tuple[ComponentStatus, ...]:
-    """The components that read themselves; `refreshes` come with their tables, newest first."""
+    """Return the components that read themselves.
+
+    `refreshes` are pairs of a table's name and a refresh, newest first.
+    """
     latest: dict[str, Refresh] = {}
     for name, refresh in refreshes:
         if refresh.iterations is not None and refresh.error is None:
             latest.setdefault(name, refresh)
-    found = []
+    statuses = []
     for component in network.components:
         if component.id is None:
             continue
         runs = [latest[name] for name in component.members if name in latest]
         last = max(runs, key=lambda run: run.finished_at, default=None)
-        found.append(
+        statuses.append(
             ComponentStatus(
                 component.id,
                 len(component.members),
@@ -157,11 +163,11 @@ def components_of(
                 all(edge.monotone for edge in network.edges if edge.reader in component.members),
             )
         )
-    return tuple(found)
+    return tuple(statuses)
 
 
 def explain_network(network: Network) -> StrataExplanation:
-    """Strata, components and edges of a network, and what is wrong with it."""
+    """Return strata, components and edges of a network, and what is wrong with it."""
     return StrataExplanation(
         strata_of(network), components_of(network), network.edges, network.unstratifiable
     )

@@ -1,7 +1,7 @@
 """The network that queries would make with the stream tables that exist: nothing is written.
 
 Tables that read each other begin with the columns that a part of their queries has alone. Unlike
-where they are made, a cycle that has no fixed point is no error: it is what one wants to see.
+where they are made, a cycle without a fixed point is part of the result and no error.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from headrace.statements.nonrecursive_term import beginning, first_branch
 
 
 def stratify(engine: Engine, state: State, requests: Sequence[TableRequest]) -> Network:
-    """The network with these tables, new or in the place of those with their names."""
+    """Return the network with these tables, which are new or replace those with their names."""
     search_path = engine.database.search_path
     named = {parse_name(request.name, search_path[0]): request for request in requests}
     recaptured: set[str] = set()
@@ -47,7 +47,9 @@ def stratify(engine: Engine, state: State, requests: Sequence[TableRequest]) -> 
                 planning = PlanBuilder(
                     NameResolver.of(engine, connection, state), state, search_path
                 )
-                planning.recapture([one for one in state.sources if one.relation in recaptured])
+                planning.recapture(
+                    [source for source in state.sources if source.relation in recaptured]
+                )
                 reads = _Rehearsal(planning, named).reads()
                 return network_of(state).with_tables(reads)
         except RecaptureNeeded as needed:
@@ -56,7 +58,7 @@ def stratify(engine: Engine, state: State, requests: Sequence[TableRequest]) -> 
 
 @dataclass(frozen=True)
 class _Rehearsal:
-    """Tables are made, as far as their columns go, in a transaction that is rolled back.
+    """Creates tables, as far as their columns go, in a transaction that is rolled back.
 
     `waiting` have no columns yet.
     """
@@ -66,26 +68,28 @@ class _Rehearsal:
     waiting: set[Name] = field(default_factory=set)
 
     def reads(self) -> dict[str, dict[str, Operators]]:
-        """For every request how it depends on what it reads."""
+        """Return how each requested table depends on the tables that it reads."""
         state = self.planning.state
         for name in self.requests:
             if state.stream_table(*name) is None:
                 check_free(self.planning.resolver.home, state, *name)
                 self.waiting.add(name)
         left = dict(self.requests)
-        found: dict[str, dict[str, Operators]] = {}
+        edges_by_table: dict[str, dict[str, Operators]] = {}
         while left:
-            ready = [one for one, request in left.items() if not self._waits(request.query)]
+            ready = [
+                candidate for candidate, request in left.items() if not self._waits(request.query)
+            ]
             for name in ready:
                 making = self._checked(name, left.pop(name))
-                found[shown(name)] = self._edges(making)
+                edges_by_table[shown(name)] = self._edges(making)
                 self._rehearse(name, making)
             if not ready:
                 self._begin(left)
-        return found
+        return edges_by_table
 
     def _waits(self, query: str) -> bool:
-        """Whether a query reads a table that has no columns yet."""
+        """Return whether a query reads a table that has no columns yet."""
         planning = self.planning
         tables = {(table.schema, table.name) for table in planning.state.stream_tables}
         names = tables | self.requests.keys()

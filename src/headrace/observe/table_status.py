@@ -20,8 +20,8 @@ class TableStatus:
     """A stream table as it stands: what it shows, since when, and how far behind it is.
 
     `scc_id` numbers the component of tables that read each other, None if it is in none. `edges`
-    say how it depends on each table that it reads. `group` numbers the group of tables that ways
-    from one source lead through, None if it is alone; `group_members` are all tables of the group.
+    say how it depends on each table that it reads. `group` numbers the group of tables on paths
+    from one source that meet, None if it is alone; `group_members` are all tables of the group.
     `last_iterations` are those in which its component last came to a fixed point. `capture` has
     every source that it reads, directly or through others. `relation` is how lines of the history
     name the table.
@@ -33,9 +33,9 @@ class TableStatus:
     hand, `resumes_by_itself` that a daemon refreshes or rebuilds it although it is suspended now:
     as soon as its sources can be captured again, or because it awaits a rebuild.
 
-    `tier` is the one that was said, `tier_in_force` the one that a daemon follows. Of a table whose
-    tier depends on reads there are those by others a minute, as the daemon counts them, and the
-    tier that an automatic one comes to next, and when, if nobody reads it. `notices` name
+    `tier` is the one that was configured, `tier_in_force` the one that a daemon follows. If it
+    depends on reads, `reads_per_minute` are those by others, as the daemon counts them; an
+    automatic tier becomes `next_tier` at `next_tier_at` if nobody reads the table. `notices` name
     options that have no effect, or a limit.
     """
 
@@ -83,7 +83,7 @@ def status_of(
     capture: tuple[SourceCapture, ...] = (),
     resumes_by_itself: bool = False,
 ) -> TableStatus:
-    """The stream table as it stands now, in the network of all."""
+    """Return the status of a stream table now, with its place in the network of all."""
     lag = None
     if table.as_of is not None:
         lag = max(datetime.now(UTC) - table.as_of, timedelta(0))
@@ -107,7 +107,7 @@ def status_of(
         blocked_by=blocked_by,
         failures=table.failures,
         tier=tier,
-        # What was not watched for long is hot.
+        # A table that has not been watched for long is hot.
         tier_in_force=in_force.tier if in_force else "hot" if tier == AUTO else tier,
         reads_per_minute=in_force.reads_per_minute if in_force else None,
         next_tier=in_force.next_tier if in_force else None,

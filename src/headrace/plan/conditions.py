@@ -1,4 +1,4 @@
-"""What conditions imply: columns that they make equal, and rows of NULL that they reject.
+"""Consequences of conditions: columns that they make equal, and rows of NULL that they reject.
 
 A condition rejects the NULLs of R if it is never true where all columns of R are NULL:
 
@@ -80,11 +80,11 @@ class EqualColumns:
 
     def __init__(self, pairs: Iterable[Pair] = ()) -> None:
         self._above: dict[Column, Column] = {}
-        for one, other in pairs:
-            self.join(one, other)
+        for left, right in pairs:
+            self.join(left, right)
 
     def join(self, one: Column, other: Column) -> bool:
-        """Make two columns equal; whether they were not known to be."""
+        """Record that two columns are equal, and return whether that is new."""
         first, second = self._of(one), self._of(other)
         if first == second:
             return False
@@ -92,17 +92,19 @@ class EqualColumns:
         return True
 
     def others(self, column: Column) -> tuple[Column, ...]:
-        """Return the other columns of its class."""
+        """Return the other columns of the column's class."""
         first = self._of(column)
-        return tuple(one for one in self._above if one != column and self._of(one) == first)
+        return tuple(
+            member for member in self._above if member != column and self._of(member) == first
+        )
 
     def classes(self, columns: Iterable[Column]) -> tuple[tuple[Column, ...], ...]:
-        """Return the classes of two columns and more among these, in their order."""
-        found: dict[Column, list[Column]] = {}
+        """Return the classes that have two or more of these columns, in their order."""
+        columns_by_class: dict[Column, list[Column]] = {}
         for column in columns:
             if column in self._above:
-                found.setdefault(self._of(column), []).append(column)
-        return tuple(tuple(members) for members in found.values() if len(members) > 1)
+                columns_by_class.setdefault(self._of(column), []).append(column)
+        return tuple(tuple(members) for members in columns_by_class.values() if len(members) > 1)
 
     def _of(self, column: Column) -> Column:
         """Return the column that stands for its class."""

@@ -47,7 +47,7 @@ _INFIX = frozenset(
 
 
 def describe(plan: Operator, names: Mapping[str, str] | None = None) -> str:
-    """Return the whole plan, two blanks a level; `names` gives relations the names people know."""
+    """Return the whole plan, two blanks a level; `names` has the names that users know."""
     return "\n".join(_lines(plan, 0, names or {}))
 
 
@@ -66,8 +66,8 @@ def _headline(plan: Operator, names: Mapping[str, str]) -> str:
         case Scan(relation=relation, fields=fields, version=version):
             kind = "" if version == "after" else f" {version}"
             relation = names.get(relation, relation)
-            shown = ", ".join(f"{physical} as {column.id}" for physical, column in fields)
-            return f"Scan {relation}{kind}: {shown}"
+            content = ", ".join(f"{physical} as {column.id}" for physical, column in fields)
+            return f"Scan {relation}{kind}: {content}"
         case Filter(condition=condition):
             return f"Filter {describe_scalar(condition)}"
         case Project(outputs=outputs):
@@ -82,8 +82,8 @@ def _headline(plan: Operator, names: Mapping[str, str]) -> str:
             on = "" if condition is None else f" on {describe_scalar(condition)}"
             return f"{type(plan).__name__} {kind}{on}"
         case Values(rows=rows):
-            shown = ", ".join(f"({', '.join(map(describe_scalar, row))})" for row in rows)
-            return f"Values {_ids(plan.columns)}: {shown}"
+            content = ", ".join(f"({', '.join(map(describe_scalar, row))})" for row in rows)
+            return f"Values {_ids(plan.columns)}: {content}"
         case Replicate(times=times):
             return f"Replicate {describe_scalar(times)} times"
         case Unnest():
@@ -119,8 +119,8 @@ def describe_unnest(plan: Unnest) -> str:
     """Return the function, its arguments and the columns it gives."""
     arguments = ", ".join(map(describe_scalar, plan.arguments))
     number = () if plan.ordinality is None else (plan.ordinality,)
-    kept = " left" * plan.keep
-    return f"Unnest{kept} {_ids((*plan.outputs, *number))} = {plan.function}({arguments})"
+    left = " left" * plan.keep
+    return f"Unnest{left} {_ids((*plan.outputs, *number))} = {plan.function}({arguments})"
 
 
 def _growing(grows: bool) -> str:
@@ -193,8 +193,8 @@ def _state(state: GroupState) -> str:
     keys = _assignments(state.keys) or "nothing"
     extrema = (f"{e.column.id} = {e.kept}({describe_scalar(e.term)})" for e in state.extrema)
     calls = map(_aggregate, state.calls)
-    kept = ", ".join([*[_assignments(state.sums)] * bool(state.sums), *extrema, *calls])
-    return f"by {keys}: {state.rows.id} rows; {kept}".rstrip("; ")
+    stored = ", ".join([*[_assignments(state.sums)] * bool(state.sums), *extrema, *calls])
+    return f"by {keys}: {state.rows.id} rows; {stored}".rstrip("; ")
 
 
 def describe_scalar(scalar: Scalar) -> str:
@@ -225,7 +225,7 @@ def describe_scalar(scalar: Scalar) -> str:
 
 
 def _type(type_: Type) -> str:
-    """A numeric without typmod is shown with the digits that it is computed with."""
+    """Return the type's SQL; of a numeric without typmod, the digits that it is computed with."""
     if type_.kind == "numeric" and not type_.declared:
         return f"decimal({type_.precision},{type_.scale})"
     return type_.sql

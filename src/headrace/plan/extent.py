@@ -1,4 +1,4 @@
-"""How deep a plan is, and how large an expression may become by composition."""
+"""The depth of a plan, and limits to the size of an expression that is composed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DEEPEST = 32
 
 @dataclass(frozen=True)
 class Extent:
-    """How many nodes an expression has, and how many of them stand above each other."""
+    """The number of nodes of an expression, and how many of them stand above each other."""
 
     nodes: int
     depth: int
@@ -37,7 +37,7 @@ ONE = Extent(1, 1)
 
 
 def extent(scalar: Scalar, of: Mapping[Column, Extent] | None = None) -> Extent:
-    """Return the expression's extent; `of` gives those of what would replace its columns."""
+    """Return the expression's extent; `of` has those of the expressions for its columns."""
     if isinstance(scalar, Column) and of is not None:
         return of.get(scalar, ONE)
     if not isinstance(scalar, Call):

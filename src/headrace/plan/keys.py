@@ -56,9 +56,10 @@ def are_unique(columns: Iterable[Column], plan: Operator, keys: Keys) -> bool:
 
 
 def smallest_key(plan: Operator, keys: Keys) -> tuple[int, ...] | None:
-    """Positions of output columns that are unique together, none of which can be left out.
+    """Return the positions of a minimal set of output columns that are unique together.
 
-    Empty if there is at most one row, None if no key is known. Later columns are left out first.
+    Return no positions if there is at most one row, and None if no key is known. Later columns are
+    left out first.
     """
     identity = _identity(plan, keys)
     if identity is None:
@@ -94,8 +95,8 @@ def _identity(plan: Operator, keys: Keys) -> Columns | None:
         case FullJoin(left=left, right=right):
             # Rows of both sides may be padded: one side must distinguish its own rows from those.
             a, b = _identity(left, keys), _identity(right, keys)
-            known = _is_present(left, keys) or _is_present(right, keys)
-            return None if a is None or b is None or not known else a | b
+            has_present_side = _is_present(left, keys) or _is_present(right, keys)
+            return None if a is None or b is None or not has_present_side else a | b
         case Aggregate(keys=group):
             return frozenset(group)
         case Unnest(child=child):
@@ -134,7 +135,7 @@ def _is_present(plan: Operator, keys: Keys) -> bool:
 
 
 def _unnest_identity(plan: Unnest, outside: Columns | None) -> Columns | None:
-    """Identify the function's rows by their number, or if none repeats by themselves."""
+    """Return `outside` and the number of the function's row, or the row if none repeats."""
     if outside is None:
         return None
     if plan.ordinality is not None:
@@ -143,7 +144,7 @@ def _unnest_identity(plan: Unnest, outside: Columns | None) -> Columns | None:
 
 
 def _scan_keys(scan: Scan, keys: Iterable[frozenset[str]]) -> list[Columns]:
-    """Return the relation's keys as columns of the scan, those of which it reads every column."""
+    """Return the keys of which the scan reads every column, as columns of the scan."""
     read = dict(scan.fields)
     return [frozenset(read[physical] for physical in key) for key in keys if key <= read.keys()]
 
@@ -177,7 +178,7 @@ def _dependencies(plan: Operator, keys: Keys) -> Iterator[FunctionalDependency]:
         case Values(rows=rows) if len(rows) == 1:
             yield FunctionalDependency(frozenset(), frozenset(plan.columns))
         case UnionAll() | Recursive():
-            # What holds in one branch says nothing of the others, which have the same columns.
+            # A dependency of one branch need not hold in the others, which have the same columns.
             return
     for child in plan.children:
         yield from _dependencies(child, keys)
@@ -199,7 +200,7 @@ def _match_dependencies(join: OuterSemiAntiJoin, keys: Keys) -> Iterator[Functio
 
 
 def _padded(plan: Operator, keys: Keys) -> Iterator[FunctionalDependency]:
-    """Return what still holds when rows of NULLs join the plan's."""
+    """Return the dependencies that still hold when rows of NULLs join those of the plan."""
     return (each for each in _dependencies(plan, keys) if each.padded)
 
 
@@ -234,7 +235,7 @@ def _equal(left: Scalar, right: Scalar) -> Iterator[FunctionalDependency]:
 
 
 def _closure(columns: Iterable[Column], dependencies: tuple[FunctionalDependency, ...]) -> Columns:
-    """Return every column that the given ones determine."""
+    """Return every column that `columns` determine."""
     determined = set(columns)
     growing = True
     while growing:

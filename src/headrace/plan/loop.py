@@ -62,7 +62,7 @@ class Loop:
 def reads(plan: Operator, relations: frozenset[str]) -> bool:
     """Return whether some scan of the plan is of one of the relations.
 
-    A recursion hides its own.
+    A recursion hides its own variable.
     """
     if isinstance(plan, Scan):
         return plan.relation in relations
@@ -79,9 +79,9 @@ def obstacle(
     nested: bool = False,
     linear: frozenset[str] = frozenset(),
 ) -> str | None:
-    """Return what stands above a scan of a loop's relations that its rounds cannot follow.
+    """Return the name of an operation above a scan of a loop's relations that rounds cannot follow.
 
-    Return None if there is no obstacle.
+    Return None if there is none.
 
     Over levels the plan has to be additive: what it gives for two sets of rows together is the
     sum of what it gives for each. Over sets it has to be monotone, and a DISTINCT changes nothing.
@@ -90,10 +90,11 @@ def obstacle(
     """
 
     def within(*inside: Operator) -> str | None:
-        found = (
-            obstacle(one, relations, levels=levels, nested=nested, linear=linear) for one in inside
+        obstacles = (
+            obstacle(child, relations, levels=levels, nested=nested, linear=linear)
+            for child in inside
         )
-        return next((one for one in found if one is not None), None)
+        return next((reason for reason in obstacles if reason is not None), None)
 
     if not reads(plan, relations):
         # In a UNION: rows that do not come from the level before would come again in every one.
@@ -156,7 +157,7 @@ def as_sets(plan: Operator, relations: frozenset[str]) -> Operator:
 
 
 def with_level(plan: Operator, relation: str, level: Column) -> Operator:
-    """Return an additive plan whose rows also say of which level the row is that they come from."""
+    """Return an additive plan with one more column: the level of the row that a row comes from."""
     match plan:
         case Scan(fields=fields) if plan.relation == relation:
             return Scan(relation, (*fields, (LEVEL, level)), plan.version)

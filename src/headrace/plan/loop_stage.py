@@ -48,19 +48,19 @@ def recursion_below(node: Operator) -> tuple[Recursive, Outputs] | None:
         case Recursive():
             return node, tuple((column, column) for column in node.columns)
         case Project(child=child, outputs=outputs):
-            found = recursion_below(child)
-            if found is None:
+            inner_result = recursion_below(child)
+            if inner_result is None:
                 return None
-            recursion, below = found
+            recursion, below = inner_result
             inside = dict(below)
-            shown = [inside[scalar] for _, scalar in outputs if isinstance(scalar, Column)]
-            if len(shown) < len(outputs) or {*shown} != {*recursion.columns}:
+            output_columns = [inside[scalar] for _, scalar in outputs if isinstance(scalar, Column)]
+            if len(output_columns) < len(outputs) or {*output_columns} != {*recursion.columns}:
                 return None
-            if len(shown) > len(recursion.columns):
+            if len(output_columns) > len(recursion.columns):
                 return None
             return recursion, tuple(
                 (column, column_below)
-                for (column, _), column_below in zip(outputs, shown, strict=True)
+                for (column, _), column_below in zip(outputs, output_columns, strict=True)
             )
         case _:
             return None
@@ -69,7 +69,7 @@ def recursion_below(node: Operator) -> tuple[Recursive, Outputs] | None:
 def loop_stage(name: str, recursion: Recursive, outputs: Outputs, inner: Inner) -> Stage:
     """Return the stage of a recursion, which writes the relation `name`.
 
-    `inner` keeps whole what reads this relation.
+    `inner` keeps operators that read this relation whole.
     """
     places = {column: f"c{number}" for number, (_, column) in enumerate(outputs, 1)}
     physical = tuple(places[column] for column in recursion.outputs)
@@ -85,14 +85,14 @@ def loop_stage(name: str, recursion: Recursive, outputs: Outputs, inner: Inner) 
         before = replace(level, id=f"{level.id}_before")
         further = call("+", before, Literal(1, INTEGER))
         carried = with_level(inner(step), name, before)
-        # Only what the step itself shows goes by position; the level stands anywhere in its rows.
+        # The step's own columns are matched by position; the level stands anywhere among them.
         rows = tuple(column for column in carried.columns if column != before)
-        shown = tuple(zip(recursion.outputs, rows, strict=True))
-        body = merge_projects(UnionAll((base, Project(carried, (*shown, (level, further))))))
+        step_outputs = tuple(zip(recursion.outputs, rows, strict=True))
+        body = merge_projects(UnionAll((base, Project(carried, (*step_outputs, (level, further))))))
         variable = Variable(name, body, (*physical, "l"))
     else:
         steps = inner(without_distincts(step, own))
-        both = (_as(one, recursion.outputs) for one in (inner(recursion.base), steps))
+        both = (_as(part, recursion.outputs) for part in (inner(recursion.base), steps))
         body = merge_projects(UnionAll(tuple(both)))
         variable = Variable(name, body, physical)
     stratified = any(map(_takes_away, recursion.children))
@@ -100,7 +100,7 @@ def loop_stage(name: str, recursion: Recursive, outputs: Outputs, inner: Inner) 
 
 
 def cycle_stage(name: str, plan: Operator, cycle: frozenset[str], inner: Inner) -> Stage:
-    """Return the last stage of a stream table in a cycle: what it shows, as a set."""
+    """Return the last stage of a stream table in a cycle: the rows that it shows, as a set."""
     reason = obstacle(plan, cycle, levels=False, nested=True)
     if reason is not None:
         raise PlanError(f"a cycle through {reason}")
@@ -112,11 +112,11 @@ def cycle_stage(name: str, plan: Operator, cycle: frozenset[str], inner: Inner) 
 
 
 def nested_stage(name: str, recursion: Recursive, cycle: frozenset[str], inner: Inner) -> Stage:
-    """Return a recursion that reads tables of the cycle: one more relation of the cycle's loop."""
+    """Return the stage of a recursion that reads a cycle: another relation of the cycle's loop."""
     physical = tuple(f"c{number}" for number in range(1, len(recursion.outputs) + 1))
     step = over(recursion.step, recursion.variable, name, physical)
-    parts = (without_distincts(one, cycle | {name}) for one in (recursion.base, step))
-    body = merge_projects(UnionAll(tuple(_as(inner(one), recursion.outputs) for one in parts)))
+    parts = (without_distincts(part, cycle | {name}) for part in (recursion.base, step))
+    body = merge_projects(UnionAll(tuple(_as(inner(part), recursion.outputs) for part in parts)))
     outputs = tuple((column, column) for column in recursion.outputs)
     return Stage(name, body, outputs, variable=Variable(name, body, physical), cycle=True)
 

@@ -1,4 +1,4 @@
-"""Plans equal up to what their columns are called."""
+"""Plans that are equal up to the names of their columns."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def numbered(plan: Operator) -> tuple[Operator, tuple[Column, ...]]:
 
 
 def matching(one: Operator, other: Operator) -> dict[Column, Column] | None:
-    """Return what to call the columns of `one` so that it is `other`.
+    """Return the names for the columns of `one` with which it equals `other`.
 
-    Return None if it is another plan.
+    Return None if the plans differ in more than names.
     """
     (first, names), (second, others) = numbered(one), numbered(other)
     return dict(zip(names, others, strict=True)) if first == second else None
 
 
 def outline(plan: Operator) -> tuple[object, ...]:
-    """Return what plans that are equal up to the names of their columns have in common.
+    """Return a key that plans which are equal up to the names of their columns have in common.
 
-    It is cheap to compute.
+    The key is cheap to compute; different plans may share one.
     """
     relation = plan.relation if isinstance(plan, Scan) else None
     return (type(plan), relation, len(plan.columns), *map(outline, plan.children))

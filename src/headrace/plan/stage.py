@@ -95,8 +95,8 @@ class Stage:
     @property
     def keys(self) -> tuple[tuple[Column, Column], ...]:
         """What is recomputed together: stored columns with the region's columns they come from."""
-        kept = self.state or self.partitions
-        return () if kept is None else kept.keys
+        grouping = self.state or self.partitions
+        return () if grouping is None else grouping.keys
 
     @property
     def state_fields(self) -> tuple[tuple[str, Column], ...]:
@@ -136,21 +136,21 @@ class Stage:
         The column that marks stale groups, if the child has it, is kept at the end.
         """
         if self.state is None:
-            shown = child if self.condition is None else Filter(child, self.condition)
+            filtered = child if self.condition is None else Filter(child, self.condition)
             rows = () if self.partitions is None else self.partitions.rows
             marks = _same(column for column in child.columns if column == STALE)
-            return Project(shown, (*self.keys, *rows, *self.outputs, *marks))
-        kept = _same(self.state.columns)
+            return Project(filtered, (*self.keys, *rows, *self.outputs, *marks))
+        state_columns = _same(self.state.columns)
         marks = _same(column for column in child.columns if column == STALE)
-        known: Scalar | None = call("not", STALE) if marks else None
+        is_current: Scalar | None = call("not", STALE) if marks else None
         if self.condition is None:
-            return Project(child, (*kept, *_only_if(known, self.outputs), *marks))
+            return Project(child, (*state_columns, *_only_if(is_current, self.outputs), *marks))
         holds: Scalar = call("coalesce", self.condition, Literal(False, BOOLEAN))
-        if known is not None:
-            holds = call("case", known, holds, Literal(False, BOOLEAN))
+        if is_current is not None:
+            holds = call("case", is_current, holds, Literal(False, BOOLEAN))
         assert self.condition_column is not None
         visible = _only_if(holds, self.outputs)
-        return Project(child, (*kept, *visible, (self.condition_column, holds), *marks))
+        return Project(child, (*state_columns, *visible, (self.condition_column, holds), *marks))
 
     def computed(self, rows: Operator) -> Operator:
         """Return the stored columns from the region's rows, netted if groups count their rows."""
@@ -159,10 +159,7 @@ class Stage:
         return self.tail(rows if self.state is None else Accumulate(rows, self.state))
 
     def shown(self) -> Operator:
-        """Return what others read of this stage's output.
-
-        These are the visible columns of the groups shown.
-        """
+        """Return the plan that readers of the stage scan: visible columns of the groups shown."""
         if self.condition_column is None:
             return Scan(self.relation, self.visible)
         rows = Scan(self.relation, (*self.visible, *self._condition_field))
@@ -175,7 +172,7 @@ def _same(columns: Iterable[Column]) -> Outputs:
 
 
 def _only_if(condition: Scalar | None, outputs: Outputs) -> Outputs:
-    """NULL where the group is not shown: its expressions may raise and are nobody's business."""
+    """Return the outputs, NULL where the group is not shown: there expressions may raise."""
     if condition is None:
         return outputs
     return tuple(

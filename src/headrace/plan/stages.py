@@ -54,12 +54,12 @@ from headrace.types import BOOLEAN
 
 
 def can_raise_on_a_pair(plan: Operator) -> TypeGuard[OuterSemiAntiJoin | FullJoin]:
-    """Return whether it is an outer, semi or anti join whose condition can raise."""
+    """Return whether the plan is an outer, semi or anti join whose condition can raise."""
     return isinstance(plan, (OuterSemiAntiJoin, FullJoin)) and any(map(can_raise, plan.scalars))
 
 
 def split_match(plan: OuterSemiAntiJoin | FullJoin) -> Operator:
-    """Return the same rows, with the condition tried on pairs. Both sides occur several times."""
+    """Return an equal plan that tries the condition on pairs. Both sides occur several times."""
     if isinstance(plan, FullJoin):
         left, project = plan.divided().inputs
         assert isinstance(left, OuterSemiAntiJoin) and isinstance(project, Project)
@@ -76,19 +76,19 @@ def split_match(plan: OuterSemiAntiJoin | FullJoin) -> Operator:
     if plan.kind != "left":
         return _matched(plan, pairs, read)
     unmatched = _matched(replace(plan, kind="anti"), pairs, read)
-    kept = tuple((column, column) for column in plan.left.columns)
+    left_outputs = tuple((column, column) for column in plan.left.columns)
     padding = tuple((column, Literal(None, column.type)) for column in plan.right.columns)
-    return UnionAll((pairs, Project(unmatched, (*kept, *padding))))
+    return UnionAll((pairs, Project(unmatched, (*left_outputs, *padding))))
 
 
 def _matched(plan: OuterSemiAntiJoin, pairs: Operator, read: tuple[Column, ...]) -> Operator:
     """Return the rows of the left side that stand in some pair, or in none."""
     if not read:
-        found = Project(pairs, ((_seen(pairs.columns[0]), pairs.columns[0]),))
-        return OuterSemiAntiJoin(plan.left, found, plan.kind)
-    found = Project(pairs, tuple((_seen(column), column) for column in read))
+        matches = Project(pairs, ((_seen(pairs.columns[0]), pairs.columns[0]),))
+        return OuterSemiAntiJoin(plan.left, matches, plan.kind)
+    matches = Project(pairs, tuple((_seen(column), column) for column in read))
     same = tuple(_same(column, _seen(column)) for column in read)
-    return OuterSemiAntiJoin(plan.left, found, plan.kind, chain("and", same))
+    return OuterSemiAntiJoin(plan.left, matches, plan.kind, chain("and", same))
 
 
 def _seen(column: Column) -> Column:
@@ -111,11 +111,11 @@ def cut_stages(
 ) -> tuple[Stage, ...]:
     """Return the stages of a plan in the order they are computed; the last writes `relation`.
 
-    Hidden relations of the earlier ones are named after it. Parts of the plan that are equal up to
-    what their columns are called, as a query of WITH that is used twice, share one. `cycle` has the
-    relations of all stream tables of the cycle that the plan's is in, if it is in one.
+    Earlier stages write hidden relations, named after `relation`. Parts of the plan that are equal
+    up to the names of their columns, as a query of WITH that is used twice, share a stage. `cycle`
+    has the relations of all stream tables of the cycle that the plan's table is in, if any.
     """
-    # Relations of loops that are being cut, or that others cut: what reads them is part of these.
+    # Relations of loops that are cut here or elsewhere: operators that read one belong to its loop.
     opened = set(cycle)
     earlier: list[Stage] = []
     shared: dict[tuple[object, ...], list[tuple[Operator, Operator]]] = {}
@@ -140,7 +140,7 @@ def cut_stages(
     def inner(node: Operator) -> Operator:
         """Return the region below: every stateful operator in it becomes a relation of its own.
 
-        What reads a loop that is being cut is part of it, and stays whole.
+        An operator that reads a loop that is being cut is part of the loop, and stays whole.
         """
         if reads(node, frozenset(opened)):
             if isinstance(node, Recursive):
@@ -167,16 +167,16 @@ def cut_stages(
         return node.with_children(*(own(c) if c is larger else c for c in node.children))
 
     def repeated(node: Operator) -> bool:
-        """Return whether its rows are read in several places, each with expressions of its own."""
+        """Return whether several places read the node's rows, each with expressions of its own."""
         return times[numbered(node)[0]] > 1
 
     def own(node: Operator) -> Operator:
-        """Return the rows of a relation of its own."""
+        """Return the node's rows as a relation of its own, which equal nodes share."""
         alike = shared.setdefault(outline(node), [])
-        for other, shown in alike:
-            names = matching(other, node)
+        for equal_node, output in alike:
+            names = matching(equal_node, node)
             if names is not None:
-                return renamed(shown, names)
+                return renamed(output, names)
         stage = cut(node, f"{relation}h{next(numbers)}")
         earlier.append(stage)
         alike.append((node, stage.shown()))
@@ -231,17 +231,17 @@ def _equates(term: Scalar) -> bool:
 
 
 def _is_single(plan: Operator) -> bool:
-    """Return whether it is the one row of an aggregate without groups."""
+    """Return whether the plan is the one row of an aggregate without groups."""
     if isinstance(plan, (Project, Filter)):
         return _is_single(plan.child)
     return isinstance(plan, Aggregate) and not plan.keys
 
 
 def _peel(node: Operator) -> tuple[Aggregate | Window | Top, Outputs, Scalar | None] | None:
-    """Projections and filters above a stateful operator as one list of outputs and one condition.
+    """Return a stateful operator, and the outputs and the condition of the plan above it.
 
-    None where there is none, or where the expressions would become too large: then what
-    is above belongs to the next stage.
+    Return None where there is no such operator, or where the expressions would become too large:
+    then the projections and filters above belong to the next stage.
     """
     match node:
         case Aggregate() | Window() | Top():

@@ -51,15 +51,15 @@ def group_stage(
                 new = Extremum(column, state.kept, state.term, present=columns[-1])
                 columns.append(extrema.setdefault((state.kept, state.term), new).column)
         values[aggregate_call.output] = function.value(tuple(columns), aggregate_call.output.type)
-    kept = tuple((column, term) for term, column in sums.items() if column != rows)
+    stored_sums = tuple((column, term) for term, column in sums.items() if column != rows)
     in_state = _replacing(values)
     return Stage(
         name,
         region,
         tuple((column, substitute(scalar, in_state)) for column, scalar in outputs),
-        GroupState(keys, rows, kept, tuple(extrema.values()), tuple(calls)),
+        GroupState(keys, rows, stored_sums, tuple(extrema.values()), tuple(calls)),
         condition=None if condition is None else substitute(condition, in_state),
-        additive=not calls and not any(column.type.is_float for column, _ in kept),
+        additive=not calls and not any(column.type.is_float for column, _ in stored_sums),
     )
 
 

@@ -33,10 +33,7 @@ GIVEN = (Act.CREATE, Act.REBUILD, Act.ALTER)
 def plan_project(
     engine: Engine, folder: str, wanted: Sequence[DefinedTable], *, prune: bool
 ) -> ProjectPlan:
-    """Return the plan of a folder, or raise an error in its queries; write nothing.
-
-    What is wrong with its queries is an error. Nothing is written.
-    """
+    """Return the plan of a folder, or raise an error in its queries; write nothing."""
     state = engine.catalog.state()
     reads = _reads(engine, state, wanted)
     plan = difference(folder, wanted, state, reads, prune=prune)
@@ -60,10 +57,10 @@ def apply_project(
 ) -> ProjectPlan:
     """Apply the plan of a folder; raise `stale-plan` if it is not the expected one.
 
-    What is wrong is said before anything is done, also while somebody else is writing. Tables that
-    nothing keeps are dropped first, so that none of them holds up what is made; then all that is
-    made is made together; what was read until then is dropped last. If one of these steps fails,
-    those before it stay, and applying again goes on from there.
+    Errors in the queries are raised before anything is done, even while another writer holds the
+    lease. Tables that nothing keeps are dropped first, so that none of them holds up what is made;
+    then all that is made is made together; what was read until then is dropped last. If one of
+    these steps fails, those before it stay, and applying again goes on from there.
     """
     plan = plan_project(engine, folder, definitions, prune=prune)
     if expected is not None:
@@ -87,7 +84,7 @@ def _expected_notices(
     definitions: Sequence[DefinedTable],
     planned_tables: Sequence[PlannedTable],
 ) -> tuple[str, ...]:
-    """Return the notices that applying a plan will give, as far as they are known before."""
+    """Return the notices that applying a plan will give, as far as they can be known before."""
     request_of = {definition.name: definition.request for definition in definitions}
     tables = {}
     for change in plan.of(Act.ALTER):
@@ -97,7 +94,7 @@ def _expected_notices(
         )
     for planned in planned_tables:
         name = (planned.table.schema, planned.table.name)
-        # Which sources a table reads that is created empty is not recorded.
+        # The sources of a table that is created empty are not recorded.
         tables.setdefault(name, replace(planned.table, awaits_rebuild=planned.empty))
     sources = [source for planned in planned_tables for source in planned.sources]
     after = state.with_origins([*sources, *(planned.table for planned in planned_tables)])
@@ -115,7 +112,8 @@ def _perform(
     _drop(engine, first)
     altered = plan.of(Act.ALTER)
     rebuilt = plan.of(Act.REBUILD)
-    # Those that ask for something else of a source that they share are altered one after the other.
+    # Tables that request something else of a source that they share are altered one after the
+    # other.
     _alter(
         engine,
         (
@@ -124,7 +122,8 @@ def _perform(
             if (requests := _requests(change))
         ),
     )
-    # One that becomes FULL may have to leave a cycle before, one that no longer is may join one.
+    # A table that becomes FULL may have to leave a cycle before; a table that no longer is may join
+    # one.
     _alter(engine, (change for change in altered if not _becomes_full(change)))
     definitions = [
         definition_of[change.name].request for change in (*plan.of(Act.CREATE), *rebuilt)
@@ -199,7 +198,7 @@ def _becomes_full(change: TableChange) -> bool:
 
 
 def _reads(engine: Engine, state: State, definitions: Sequence[DefinedTable]) -> Reads:
-    """Return what the tables of the folder will read of each other and of those that are there."""
+    """Return which existing tables and tables of the folder each table of the folder will read."""
     tables = {(table.schema, table.name) for table in state.stream_tables}
     tables |= {definition.name for definition in definitions}
     search_path = engine.database.search_path
@@ -254,12 +253,14 @@ def _where(
     reads: Reads,
     error: HeadraceError,
 ) -> DefinedTable | None:
-    """Return the first table that fails alike if only it and what it reads are built."""
+    """Return the first table that fails alike if only the table and its inputs are built."""
     by_name = {definition.name: definition for definition in definitions}
     for name in in_order({name: reads[name] & by_name.keys() for name in by_name}):
         try:
             _plan(
-                engine, state, [by_name[table] for table in _below(reads, name) if table in by_name]
+                engine,
+                state,
+                [by_name[needed] for needed in _below(reads, name) if needed in by_name],
             )
         except HeadraceError as second:
             if (second.code, second.message) == (error.code, error.message):
@@ -268,7 +269,7 @@ def _where(
 
 
 def _below(reads: Reads, name: Name) -> list[Name]:
-    """Return a table and all that it rests on."""
+    """Return a table and all that it reads, directly or not."""
     names = [name]
     for item in names:
         names += [read for read in sorted(reads.get(item, ())) if read not in names]

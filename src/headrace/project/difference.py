@@ -56,7 +56,7 @@ def differs(request: TableRequest, table: StreamTable) -> bool:
 
 
 def _query_differs(request: TableRequest, table: StreamTable) -> bool:
-    """Return whether a query is another; as text, apart from space at the ends."""
+    """Return whether the query is another; as text, apart from space at the ends."""
     return bare(request.query) != bare(table.query)
 
 
@@ -144,7 +144,7 @@ class _Comparison:
 
 
 def options_that_differ(request: TableRequest, table: StreamTable) -> dict[str, tuple[Any, Any]]:
-    """Old and new value of every option that is to be another; None is the default."""
+    """Return the old and the new value of every option that changes; None is the default."""
     old = {"schedule": table.schedule, "refresh_mode": table.refresh_mode.value, **table.options}
     new = {
         "schedule": request.schedule,

@@ -1,4 +1,4 @@
-"""What a folder of statements would do to the stream tables that are there, as data."""
+"""What applying a folder of statements would do to the existing stream tables, as data."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class ProjectPlan:
 
     @property
     def counts(self) -> dict[Act, int]:
-        """How many tables each act has, those without any left out."""
+        """The number of tables of each act, without acts that have none."""
         counted = Counter(change.act for change in self.changes)
         return {act: counted[act] for act in Act if counted[act]}
 
@@ -129,7 +129,7 @@ def bare(query: str) -> str:
 
 
 def inputs_of(state: State, table: StreamTable) -> frozenset[Name]:
-    """Return the stream tables that one reads."""
+    """Return the stream tables that a table reads."""
     origins = (state.origin(relation) for relation in table.inputs)
     return frozenset(
         (origin.schema, origin.name) for origin in origins if isinstance(origin, StreamTable)

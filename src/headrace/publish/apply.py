@@ -35,7 +35,7 @@ from headrace.publish.served_key import key_violated, served_key
 from headrace.relations.visible_change import VisibleChange
 from headrace.store import WEIGHT
 
-# Beyond so many changed rows PostgreSQL's planner chooses the way itself.
+# Beyond so many changed rows PostgreSQL's planner chooses the access path itself.
 SMALL_CHANGE = 10_000
 
 
@@ -106,7 +106,7 @@ def _apply(
     """Bring one table, all that is served or a partition, to its new rows.
 
     A violation of its key is distinguished from that of a user's index by the name of the index.
-    Rows that are added to a partition are looked for all the same.
+    Rows that are only added are looked up first if the table is partitioned.
     """
     key = served_key(table)
     if not change.deleted and partition_column(table) is None:
@@ -137,7 +137,7 @@ def tampered(table: StreamTable, detail: str) -> InternalError:
 
 
 def _add(connection: Connection, table: StreamTable, part: Slice) -> int:
-    """Insert the rows of a change that only adds some, without looking for any; how many."""
+    """Insert the rows of a change that only adds some, without a lookup; return how many."""
     try:
         with keeping_key(table, (index_name(table),)):
             return _insert(connection, table, part)
@@ -157,10 +157,10 @@ def _apply_by_key(connection: Connection, table: StreamTable, part: Slice) -> Wr
 
 
 def _apply_by_declared_key(connection: Connection, table: StreamTable, part: Slice) -> Written:
-    """Do the same where rows may break the key: update only those whose key has lost a row.
+    """Apply a change by a key that rows may break: update only rows whose key has lost a row.
 
     All others are inserted, so that PostgreSQL names the first that finds its key taken. A key that
-    gains two rows is looked for before: it may lose one, too.
+    gains two rows is checked first: it may lose one, too.
     """
     positions = [_position(table, name) for name in index_key(table)]
     key = column_names(tuple(f"c{position}" for position in positions))

@@ -9,14 +9,14 @@ from typing import Any
 
 
 def array_text(elements: Sequence[Any] | None) -> str | None:
-    """The array as a constant is written; None, which is NULL, for None."""
+    """Return the array as PostgreSQL writes it in a constant; None, which is NULL, for None."""
     if elements is None:
         return None
     return "{" + ",".join(map(_element, elements)) + "}"
 
 
 def _element(value: Any) -> str:
-    """Always quoted, so that no text reads as NULL or as two elements."""
+    """Return the element, always quoted, so that no text reads as NULL or as two elements."""
     if value is None:
         return "NULL"
     escaped = _spelled(value).replace("\\", "\\\\").replace('"', '\\"')

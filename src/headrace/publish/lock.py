@@ -20,7 +20,7 @@ PAUSE_SECONDS = 0.1
 def lock_served(transaction: Transaction, tables: Iterable[StreamTable]) -> None:
     """Lock served tables for writing, or fail soon; nothing later in the transaction waits long.
 
-    Rows that a reader has locked are waited for as shortly.
+    The wait for rows that a reader has locked is as short.
     """
     wait = sql.SQL("SET LOCAL lock_timeout = {}").format(sql.Literal(LOCK_MILLISECONDS))
     transaction.execute(wait)
@@ -31,9 +31,10 @@ def lock_served(transaction: Transaction, tables: Iterable[StreamTable]) -> None
 
 @contextmanager
 def waiting_shortly(connection: Connection) -> Iterator[None]:
-    """Let statements inside wait for a lock for a moment only, as those who come later wait for it.
+    """Let statements inside wait for a lock for a moment only, as later sessions queue behind them.
 
-    Made for a savepoint: after an error the time of before is in force once that is rolled back.
+    Use it inside a savepoint: after an error, the rollback to the savepoint restores the lock
+    timeout.
     """
     before = connection.execute("SELECT current_setting('lock_timeout')").fetchone()
     connection.execute(f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS:d}")

@@ -29,16 +29,16 @@ def counting_own_scans(transaction: Connection, tables: Sequence[StreamTable]) -
     if not tables:
         yield
         return
-    tables_by_field = (
+    parameters = (
         [table.relation for table in tables],
         [table.schema for table in tables],
         [table.name for table in tables],
     )
     before = {
-        relid: scans for relid, _, scans in transaction.execute(_SCANS, tables_by_field).fetchall()
+        relid: scans for relid, _, scans in transaction.execute(_SCANS, parameters).fetchall()
     }
     yield
-    for relid, relation, scans in transaction.execute(_SCANS, tables_by_field).fetchall():
+    for relid, relation, scans in transaction.execute(_SCANS, parameters).fetchall():
         own = scans - before.get(relid, 0)
         if own:
             transaction.execute(_ADD, (own, relation))

@@ -85,6 +85,6 @@ def as_scheme(text: Any) -> str | None:
 
 
 def scheme_of(options: Mapping[str, Any]) -> Scheme | None:
-    """Return the scheme that options ask for."""
+    """Return the scheme that options request."""
     text = options.get(OPTION)
     return None if text is None else parse_scheme(text)

@@ -25,11 +25,11 @@ def partition_of(table: StreamTable) -> tuple[Scheme, OutputColumn] | None:
 
 
 def sharing_notice(table: StreamTable) -> str | None:
-    """Return what is said of partitions by the values of a column that may have too many."""
-    found = partition_of(table)
-    if found is None:
+    """Return the notice on partitions by a column that may have too many values, or None."""
+    partition = partition_of(table)
+    if partition is None:
         return None
-    scheme, column = found
+    scheme, column = partition
     if scheme.is_range or column.type.row.few_values:
         return None
     by_range = None

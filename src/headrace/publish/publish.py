@@ -30,7 +30,7 @@ Serve = Callable[[Transaction], None]
 
 
 def serve_nothing(transaction: Transaction) -> None:
-    """No other table is served."""
+    """Serve no other table."""
 
 
 @dataclass(frozen=True)

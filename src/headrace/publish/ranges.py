@@ -207,8 +207,9 @@ class PendingRanges:
     def attach(self, connection: Connection, table: StreamTable) -> list[RangeSlice]:
         """Attach the partitions, and return the slices of their rows.
 
-        Those who read the default partition are waited for shortly; while they hold it, the rows
-        belong into the default partition. Once attached, readers wait until the transaction ends.
+        The wait for readers of the default partition is short; while they hold it, the rows go into
+        the default partition. Once a partition is attached, readers wait until the transaction
+        ends.
         """
         try:
             with connection.transaction(), waiting_shortly(connection):
@@ -257,7 +258,7 @@ class PendingRanges:
 def range_slices(
     connection: Connection, table: StreamTable, staged: sql.Identifier, ranges: Ranges
 ) -> tuple[list[RangeSlice], PendingRanges | None]:
-    """Return the slices of a staged change that partitions have now, and what comes last.
+    """Return the slices of a staged change for present partitions, and the ranges to attach last.
 
     Partitions that the change needs are made, but those that have to be attached beside a default
     one are only returned.

@@ -80,9 +80,9 @@ logger = logging.getLogger(__name__)
 
 
 def needs_index(database: Database, old: StreamTable, new: StreamTable) -> bool:
-    """Whether other options ask for another index of the served table.
+    """Return whether the new options request another index of the served table.
 
-    One that somebody dropped is made again, with its index, by the next publish.
+    If somebody dropped the table, the next publish creates it again, with its index.
     """
     if index_name(old) == index_name(new):
         return False
@@ -120,7 +120,7 @@ def _building(connection: Connection, table: StreamTable) -> list[sql.Composed]:
 
 
 def take_over(transaction: Connection, old: StreamTable, new: StreamTable) -> None:
-    """Let the index that was built be the one of the table; both have the name of `old`."""
+    """Make the index that was built the index of the table; both have the name of `old`."""
     transaction.execute(f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS:d}")
     before, after = served_key(old), served_key(new)
     if partition_column(new) is not None:
@@ -162,9 +162,9 @@ def _add_primary_key(transaction: Connection, table: sql.Identifier, index: sql.
 
 
 def tidy(database: Database, tables: Iterable[StreamTable]) -> bool:
-    """Drop what no record asks for, and return whether all of it is dropped.
+    """Drop the indexes and checks that no record requires; return whether all are dropped.
 
-    Where somebody is in the way, it stays until the next time.
+    What another session blocks stays until the next call.
     """
     recorded = {(table.schema, table.name): index_name(table) for table in tables}
     try:
@@ -194,7 +194,7 @@ def is_refused_by_ours(error: BaseException | None) -> bool:
 
 
 def _drop_unfinished(connection: Connection, table: StreamTable) -> None:
-    """Drop what an attempt to build the index has left."""
+    """Drop the remains of an attempt to build the index."""
     names = (index_name(table), _check_name(table))
     for extra in _ours(connection):
         if extra.table == (table.schema, table.name) and (
@@ -237,7 +237,8 @@ def _drop(connection: Connection, extra: _Leftover) -> None:
 def _locking(connection: Connection, statement: sql.Composed) -> None:
     """Execute a statement that needs the table for itself, without keeping readers waiting.
 
-    They wait for it as long as it waits for others, so it does that for a moment, several times.
+    Readers queue behind the statement while it waits for its lock, so it waits for a moment only,
+    several times.
     """
     connection.execute(f"SET lock_timeout = {LOCK_MILLISECONDS:d}")
     try:
@@ -254,7 +255,7 @@ def _locking(connection: Connection, statement: sql.Composed) -> None:
 
 
 def _check_no_nulls(connection: Connection, table: StreamTable, key: tuple[str, ...]) -> None:
-    """Raise `key-violated` if a part of the key is NULL, so that the primary key need not look."""
+    """Raise `key-violated` if a part of the key is NULL, so that the primary key need not scan."""
     on, name = served_name(table), sql.Identifier(_check_name(table))
     tests = sql.SQL(" AND ").join(
         sql.SQL("{} IS NOT NULL").format(sql.Identifier(name)) for name in key

@@ -1,6 +1,6 @@
 """A served table made again, empty, where PostgreSQL cannot alter it: partitioned in another way.
 
-Of what users hung on it grants, constraints, indexes and comments are made again, too.
+Users' grants, constraints, indexes and comments on the table are made again, too.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ WHERE d.objoid = to_regclass(%(name)s) AND d.classoid = 'pg_class'::regclass
 def remake(connection: Connection, table: StreamTable) -> None:
     """Make the served table again, without rows, with the columns and partitions of `table`.
 
-    Users' objects on a column that is gone are left out, as dropping the column would do. Raises
-    where views need the table, or where a unique index of users lacks the partition column.
+    Users' objects on a column that is gone are left out, as dropping the column would do. Raise an
+    error where views need the table, or where a unique index of users lacks the partition column.
     """
     name = served_name(table)
     statements = connection.execute(_HUNG_ON_IT, {"name": name.as_string(connection)}).fetchall()

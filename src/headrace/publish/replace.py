@@ -161,13 +161,13 @@ def _exists(connection: Connection, name: sql.Identifier) -> bool:
 
 
 def _shape(table: StreamTable) -> tuple[object, ...]:
-    """What the index that publish finds rows by depends on."""
+    """Return all that the index depends on by which publish finds rows."""
     columns = tuple((column.name, column.served) for column in table.columns)
     return columns, served_key(table), _partitioning(table)
 
 
 def _partitioning(table: StreamTable) -> tuple[Scheme, str] | None:
-    """How the table is partitioned, and the type of the column, which no ALTER TABLE changes."""
+    """Return the scheme of the table and the type of its column, which no ALTER TABLE changes."""
     partitioning = partition_of(table)
     return None if partitioning is None else (partitioning[0], partitioning[1].served)
 
@@ -180,7 +180,7 @@ def _alter(connection: Connection, table: StreamTable, act: str, *parts: sql.Com
 def _retype(
     connection: Connection, table: StreamTable, old: OutputColumn, new: OutputColumn
 ) -> None:
-    """Another type, with the values where they can be cast; else the rows go first.
+    """Change the type of a column and cast its values; delete all rows if that is impossible.
 
     The cast from or to a type of users might be their own.
     """
@@ -201,7 +201,7 @@ def _retype(
 
 
 def _delete(table: StreamTable, staged: sql.Identifier) -> sql.Composed:
-    """Of each row, the copies beyond as many as there shall be."""
+    """Return SQL that deletes the copies of each row beyond the requested number."""
     return sql.SQL(
         "WITH old AS (SELECT s.tableoid AS part, s.ctid AS at, record_send({served}) AS image,"
         " row_number() OVER (PARTITION BY record_send({served})) AS copy FROM {table} s),"
@@ -219,7 +219,7 @@ def _delete(table: StreamTable, staged: sql.Identifier) -> sql.Composed:
 
 
 def _insert(table: StreamTable, staged: sql.Identifier) -> sql.Composed:
-    """Of each row, the copies that are still missing."""
+    """Return SQL that inserts the missing copies of each row."""
     return sql.SQL(
         "WITH old AS (SELECT record_send({served}) AS image, count(*) AS copies FROM {table} s"
         " GROUP BY 1)"

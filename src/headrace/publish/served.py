@@ -88,11 +88,11 @@ def require_enums(connection: Connection, name: sql.Identifier, type_: str | Non
     The owner of an enum may give its name to a domain, whose constraints would run when we write.
     """
     parameters = {"table": name.as_string(connection), "type": type_, "first": FIRST_USER_OID}
-    other = connection.execute(_NO_ENUM, parameters).fetchone()
-    if other is not None:
+    type_row = connection.execute(_NO_ENUM, parameters).fetchone()
+    if type_row is not None:
         raise Transient(
             "cut-interrupted",
-            f"type {other[0]} is not the enum that had this name",
+            f"type {type_row[0]} is not the enum that had this name",
             detail="The stream table was planned with the type that had the name before.",
         )
 

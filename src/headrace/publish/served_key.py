@@ -18,7 +18,6 @@ from headrace.types import Type
 
 MOST_KEY_COLUMNS = 8
 MOST_KEY_CHARACTERS = 100
-# Two values of these may be equal and read differently: what is updated in place keeps its key.
 
 
 @dataclass(frozen=True)
@@ -36,12 +35,12 @@ class ServedKey:
     def __str__(self) -> str:
         kind = "primary key" if self.primary else "unique"
         beside = f" with {', '.join(map(quoted, self.include))} beside it" if self.include else ""
-        whose = ", declared" if self.declared else ""
-        return f"{kind} on {', '.join(map(quoted, self.columns))}{beside}{whose}"
+        declared = ", declared" if self.declared else ""
+        return f"{kind} on {', '.join(map(quoted, self.columns))}{beside}{declared}"
 
     @property
     def is_asked_for(self) -> bool:
-        """Whether it is more than what the query gives by itself."""
+        """Whether the options request more than the query's own key."""
         return self.declared or self.primary or bool(self.include)
 
     @property
@@ -77,6 +76,7 @@ def _query_key(table: StreamTable) -> tuple[str, ...]:
 def _is_short(type_: Type) -> bool:
     if type_.row.unbounded:
         return type_.length is not None and type_.length <= MOST_KEY_CHARACTERS
+    # Equal values may read differently, and a row that is updated in place keeps its old key.
     return not type_.row.equal_values_differ
 
 

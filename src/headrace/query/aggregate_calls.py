@@ -80,18 +80,20 @@ def request(
     arguments = _coerced(function, bound, parts.node)
     type_ = _type(function, arguments, parts.node)
     _require_own_rows(arguments, parts.node)
-    kept = only
+    remaining_filter = only
     if only is not None and function.needed:
-        arguments[0], kept = _only(only, arguments[0]), None
+        arguments[0], remaining_filter = _only(only, arguments[0]), None
     order = [] if over else _order(function, parts, plain, arguments, inside)
     distinct = parts.distinct and function.repeats
-    return AggregateRequest(function.name, tuple(arguments), type_, distinct, tuple(order), kept)
+    return AggregateRequest(
+        function.name, tuple(arguments), type_, distinct, tuple(order), remaining_filter
+    )
 
 
 def _within(
     function: AggregateFunction, parts: WrittenCall, only: Scalar | None, inside: Expressions
 ) -> AggregateRequest:
-    """The sorted value comes first, then what stands in the call's own parentheses."""
+    """Return an ordered-set call: the sorted value first, then the arguments in its parentheses."""
     assert parts.within is not None
     if parts.distinct or parts.order:
         message = f"DISTINCT and ORDER BY are not allowed in {parts.name}"
@@ -177,8 +179,8 @@ def _type(function: AggregateFunction, arguments: Sequence[Scalar], node: exp.Ex
         hint = 'Write COLLATE "C" after the text, or declare the column so.'
         raise refuse("collation-unsupported", f"{name} on text needs collation C", node, hint)
     way_out = {"character": "Cast it to text.", "interval": EQUAL_INTERVALS}.get(types[0].kind)
-    shown = ", ".join(each.sql for each in types)
-    raise refuse("unsupported-function", f"{name}({shown}) is not maintained", node, way_out)
+    type_names = ", ".join(each.sql for each in types)
+    raise refuse("unsupported-function", f"{name}({type_names}) is not maintained", node, way_out)
 
 
 def _order(
@@ -217,13 +219,13 @@ def _order(
 
 
 def _only(only: Scalar, argument: Scalar | None) -> Scalar:
-    """An aggregate skips NULLs, so a row that the filter drops becomes one."""
-    kept: Scalar = Literal(1, BIGINT) if argument is None else argument
-    return call("case", only, kept, Literal(None, kept.type))
+    """Return the argument, NULL for rows that the filter drops: an aggregate skips NULLs."""
+    value: Scalar = Literal(1, BIGINT) if argument is None else argument
+    return call("case", only, value, Literal(None, value.type))
 
 
 def _require_own_rows(arguments: Sequence[Scalar], node: exp.Expr) -> None:
-    """An aggregate of nothing but the enclosing query's columns belongs to that query."""
+    """Refuse an aggregate of the enclosing query's columns alone: it belongs to that query."""
     nodes = [part for argument in arguments for part in walk(argument)]
     outside = any(isinstance(part, Outer) for part in nodes)
     if outside and not any(isinstance(part, Column) for part in nodes):

@@ -55,14 +55,14 @@ def _row(name: str, left: Scalar, right: Scalar) -> str:
 
 
 def _interval_beside(bound: Bound, other: Bound) -> Bound:
-    """A bare constant that is added to a timestamp is an interval."""
+    """Return the operand; a bare constant that is added to a timestamp is an interval."""
     if not isinstance(bound, Untyped) or isinstance(other, Untyped):
         return bound
     return typed(bound, INTERVAL) if other.type in (TIMESTAMP, TIMESTAMPTZ) else bound
 
 
 def negated(scalar: Scalar) -> Scalar:
-    """-a, of a number or an interval."""
+    """Return -a, of a number or an interval."""
     if scalar.type == INTERVAL:
         return folded("interval -", _NOTHING, scalar)
     return call("negate", scalar)

@@ -62,7 +62,7 @@ def as_element(scalar: Scalar) -> Scalar:
 
 
 def constructed(node: exp.Array, bind: Bind) -> Scalar:
-    """ARRAY[a, b, …]."""
+    """Return `ARRAY[a, b, …]`."""
     if not node.expressions:
         hint = "Write ARRAY[]::integer[], or another type."
         raise refuse("invalid-query", "cannot determine type of empty array", node, hint)
@@ -72,7 +72,7 @@ def constructed(node: exp.Array, bind: Bind) -> Scalar:
 
 
 def cast_constructor(node: exp.Cast, bind: Bind) -> Scalar | None:
-    """ARRAY[…]::type[], where the type is that of every item; None if it is another cast."""
+    """Return `ARRAY[…]::type[]`, where every item has that type; None if it is another cast."""
     inner = node.this
     while isinstance(inner, exp.Paren):
         inner = inner.this
@@ -86,7 +86,7 @@ def cast_constructor(node: exp.Cast, bind: Bind) -> Scalar | None:
 
 
 def subscripted(node: exp.Bracket, bind: Bind) -> Scalar:
-    """`a[i]`."""
+    """Return `a[i]`."""
     array = settled(bind(node.this))
     if array.type.kind != "array":
         message = f"a subscript of {array.type.sql} is not maintained"
@@ -101,18 +101,18 @@ def subscripted(node: exp.Bracket, bind: Bind) -> Scalar:
 
 
 def quantified_array(node: exp.Expr) -> tuple[str, exp.Expr] | None:
-    """`any` or `all` and the array, if the right side of a comparison is one of these."""
+    """Return `any` or `all` and the array, if the right side of a comparison is one of these."""
     match node:
         case exp.Any(this=array):
             return "any", array
         case exp.Anonymous(this=str() as name, expressions=[array]):
-            which = {"all": "all", "any": "any", "some": "any"}.get(name.lower())
-            return None if which is None else (which, array)
+            quantifier = {"all": "all", "any": "any", "some": "any"}.get(name.lower())
+            return None if quantifier is None else (quantifier, array)
     return None
 
 
 def one_or_all(name: str, value: Bound, which: str, array: Bound, node: exp.Expr) -> Scalar:
-    """`value name ANY (array)`, `value name ALL (array)`."""
+    """Return `value name ANY (array)` or `value name ALL (array)`."""
     if not isinstance(value, Untyped) and not has_arrays(value.type):
         message = f"a comparison of {value.type.sql} with an array is not maintained"
         raise refuse("unsupported-query", message, node, "Cast it to text.")
@@ -129,7 +129,7 @@ def one_or_all(name: str, value: Bound, which: str, array: Bound, node: exp.Expr
 
 
 def paired(node: exp.Expr, left: Bound, right: Bound) -> Scalar:
-    """`a @> b`, `a <@ b` and `a && b`."""
+    """Return `a @> b`, `a <@ b` or `a && b`."""
     name = PAIRS[type(node)]
     if not is_array(left) and not is_array(right):
         message = f"{name} is maintained on arrays only"
@@ -140,7 +140,7 @@ def paired(node: exp.Expr, left: Bound, right: Bound) -> Scalar:
 
 
 def alike(left: Bound, right: Bound) -> tuple[Scalar, Scalar]:
-    """Two arrays of one type; a constant takes the other's, digits are brought together."""
+    """Return two arrays in one type; a constant takes the other's, digits are brought together."""
     if isinstance(left, Untyped):
         return settled(typed(left, settled(right).type)), settled(right)
     if isinstance(right, Untyped):
@@ -159,7 +159,7 @@ def _same_kind(left: Type, right: Type) -> bool:
 
 
 def joined(left: Bound, right: Bound) -> Scalar:
-    """`a || b`: two arrays, or an array and an element before or after it."""
+    """Return `a || b`: two arrays, or an array and an element before or after it."""
     if not isinstance(left, Untyped) and not is_array(left):
         return _with_element(right, left, before=True)
     if not isinstance(right, Untyped) and not is_array(right):
@@ -168,11 +168,11 @@ def joined(left: Bound, right: Bound) -> Scalar:
 
 
 def _with_element(array: Bound, element: Bound, *, before: bool) -> Scalar:
-    one: Bound = element
+    typed_element: Bound = element
     if isinstance(element, Untyped):
         of_type = settled(array).type.element
-        one = typed(element, plain_text() if of_type is None else of_type)
-    scalar = as_element(settled(one))
+        typed_element = typed(element, plain_text() if of_type is None else of_type)
+    scalar = as_element(settled(typed_element))
     if not has_arrays(scalar.type):
         message = f"an array of {scalar.type.sql} is not maintained"
         raise UserError("unsupported-type", message)
@@ -181,10 +181,10 @@ def _with_element(array: Bound, element: Bound, *, before: bool) -> Scalar:
 
 
 def _cat(sides: Sequence[Bound]) -> Scalar:
-    known = [side.type for side in sides if not isinstance(side, Untyped)]
-    common = common_type(known)
+    types = [side.type for side in sides if not isinstance(side, Untyped)]
+    common = common_type(types)
     if common is None:
-        names = " and ".join(map(spelled, known))
+        names = " and ".join(map(spelled, types))
         raise UserError("invalid-query", f"{names} cannot be joined")
     scalars = [typed(s, common) if isinstance(s, Untyped) else s for s in sides]
     return call("array_cat", *(cast(scalar, common) for scalar in scalars))
@@ -224,11 +224,11 @@ def _searched(name: str) -> Callable[[Sequence[Bound]], Scalar]:
         element = array.type.element
         if element is None:
             return call(name, array, settled(value))
-        one = typed(value, element) if isinstance(value, Untyped) else value
-        common = common_type([element, one.type])
+        typed_value = typed(value, element) if isinstance(value, Untyped) else value
+        common = common_type([element, typed_value.type])
         if common is None:
-            return call(name, array, one)
-        return call(name, cast(array, array_of(common)), cast(one, common))
+            return call(name, array, typed_value)
+        return call(name, cast(array, array_of(common)), cast(typed_value, common))
 
     return special
 

@@ -58,7 +58,7 @@ def _bind(node: exp.Expr, context: Context) -> Block:
 
 
 def _set_operation(node: exp.SetOperation, context: Context) -> Block:
-    """A chain of set operations reads from the left, and may be long."""
+    """Return a chain of set operations, which is read from the left and may be long."""
     chain: list[exp.SetOperation] = [node]
     while isinstance(chain[-1].this, exp.SetOperation):
         chain.append(chain[-1].this)
@@ -102,9 +102,9 @@ def bind(
 ) -> BoundQuery:
     """Return the plan of a query over the tables of `schema`.
 
-    Raise UserError where it cannot be maintained.
+    Raise UserError where the query cannot be maintained.
 
-    The query of a table in a cycle has EXCEPT and INTERSECT as joins, which a loop can follow.
+    The query of a table in a cycle has EXCEPT and INTERSECT as joins, which a loop can maintain.
     """
     with following(rules) as binding:
         bound = _bound(text, schema, in_cycle=in_cycle)
@@ -138,7 +138,7 @@ def _bound(text: str, schema: Schema, *, in_cycle: bool) -> BoundQuery:
         written=written,
         names=block.names,
         key=smallest_key(lowered, recorded.keys),
-        notices=tuple(notice for notice, given in notices if given),
+        notices=tuple(notice for notice, applies in notices if applies),
     )
 
 
@@ -155,7 +155,7 @@ def bind_columns(
 
 
 def _shown(block: Block, ids: ColumnIds) -> Operator:
-    """A quotient is computed with more digits than it is right to show."""
+    """Return the plan with its quotients cast: they are computed with more digits than shown."""
     if not block.quotients:
         return block.plan
     outputs: list[tuple[Column, Scalar]] = []
@@ -185,7 +185,7 @@ class _Recorded:
 
 
 def _require_distinct(names: tuple[str, ...]) -> None:
-    """PostgreSQL lets a query repeat a name, but not a table."""
+    """Refuse a repeated name, which PostgreSQL allows in a query, but not in a table."""
     name, times = Counter(names).most_common(1)[0]
     if times > 1:
         raise UserError(
@@ -197,14 +197,14 @@ def _require_distinct(names: tuple[str, ...]) -> None:
 
 @guarded()
 def table_names(text: str, home: str | None = None) -> tuple[tuple[str | None, str], ...]:
-    """Schema and name of every table that the query reads, each once.
+    """Return schema and name of every table that the query reads, each once.
 
     Names that WITH defines are left out where they are visible, and so are the tables of a query of
     WITH that is not used. A schema has the name of its database before it where the query says so,
     unless that is `home`.
     """
     names: dict[tuple[str | None, str], None] = {}
-    seen: set[int] = set()
+    visited_ids: set[int] = set()
     waiting: list[exp.Expr] = [parse(text)]
     while waiting:
         part = waiting.pop()
@@ -217,8 +217,8 @@ def table_names(text: str, home: str | None = None) -> tuple[tuple[str | None, s
                 if place is not None and table.args.get("catalog") is not None:
                     place = place.removeprefix(f"{home}.")
                 names[place, name] = None
-            elif id(defined) not in seen:
-                seen.add(id(defined))
+            elif id(defined) not in visited_ids:
+                visited_ids.add(id(defined))
                 waiting.append(defined.this)
     return tuple(names)
 

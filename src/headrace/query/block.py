@@ -38,7 +38,7 @@ class RowIdentity:
     unique: bool
 
     def numbered(self, columns: Iterable[Column]) -> RowIdentity:
-        """With columns in which equal rows now differ."""
+        """Return the identity with columns in which equal rows now differ."""
         return self if self.unique else replace(self, columns=(*self.columns, *columns))
 
 

@@ -1,8 +1,8 @@
-"""What a query may be made of, and what is refused by name.
+"""The syntax that a query may have, and the constructs that are refused by name.
 
-The parser knows far more than is maintained, and hangs what it found on its nodes as arguments.
-So nothing is taken on trust: a node that is not in `ACCEPTED`, or has an argument beside those
-listed there, is refused before anything is bound.
+The parser knows far more than is maintained, and adds parsed clauses to its nodes as arguments. So
+a node that is not in `ACCEPTED`, or has an argument beside those listed there, is refused before
+anything is bound.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ MISPLACED: tuple[tuple[type[exp.Expr], tuple[type[exp.Expr], ...], Refused], ...
 
 
 def check_clauses(query: exp.Expr) -> None:
-    """Refuse whatever the binder would not look at. An order that decides nothing is left alone."""
+    """Refuse all that the binder would not read; an order that decides nothing is left alone."""
     stack: list[tuple[exp.Expr, int]] = [(query, 0)]
     while stack:
         node, depth = stack.pop()
@@ -216,9 +216,9 @@ def check_clauses(query: exp.Expr) -> None:
         for name, value in node.args.items():
             # sqlglot fills arguments that were not written with None, False or an empty list.
             if value and name not in accepted:
-                found = REFUSED_ARGUMENTS.get((type(node), name))
+                refused_argument = REFUSED_ARGUMENTS.get((type(node), name))
                 at = value if isinstance(value, exp.Expr) else node
-                raise _refusal(at, found or Refused(f"{node.key.upper()} with {name}"))
+                raise _refusal(at, refused_argument or Refused(f"{node.key.upper()} with {name}"))
         if depth > MAXIMUM_DEPTH:
             raise too_deep()
         children = [child for child in node.iter_expressions() if is_read(child)]
@@ -226,7 +226,10 @@ def check_clauses(query: exp.Expr) -> None:
 
 
 def _depth(node: exp.Expr, child: exp.Expr, depth: int) -> int:
-    """A query counts its own expressions; a link of a chain stands as deep as the one before."""
+    """Return the depth of a child.
+
+    A query counts its own expressions; a link of a chain is as deep as the link before.
+    """
     if isinstance(child, exp.Query):
         return 0
     return depth + (not (isinstance(node, (exp.And, exp.Or)) and type(child) is type(node)))

@@ -36,7 +36,7 @@ def condition(bound: Bound, clause: str, node: exp.Expr) -> Scalar:
 
 
 def operands(left: Bound, right: Bound) -> tuple[Scalar, Scalar]:
-    """Both sides of an operator: a constant without type takes the other side's."""
+    """Return both sides of an operator: a constant without type takes the other side's."""
     if isinstance(left, Untyped) and isinstance(right, Untyped):
         return settled(left), settled(right)
     if isinstance(left, Untyped):
@@ -48,7 +48,7 @@ def operands(left: Bound, right: Bound) -> tuple[Scalar, Scalar]:
 
 
 def compared(left: Bound, right: Bound) -> tuple[Scalar, Scalar]:
-    """Both sides of a comparison, brought to types that compare alike in both engines."""
+    """Return both sides of a comparison, in types that compare alike in both engines."""
     first, second = operands(_compared_without_blanks(left), _compared_without_blanks(right))
     kinds = (first.type.kind, second.type.kind)
     if set(kinds) <= set(MOMENTS):
@@ -66,14 +66,14 @@ def compared(left: Bound, right: Bound) -> tuple[Scalar, Scalar]:
 
 
 def as_moments(first: Scalar, second: Scalar) -> tuple[Scalar, Scalar]:
-    """Dates and timestamps brought to one type; a date is its midnight, a timestamp in UTC."""
+    """Return dates and timestamps in one type; a date is its midnight, a timestamp in UTC."""
     common = common_type([first.type, second.type])
     assert common is not None
     return cast(first, common), cast(second, common)
 
 
 def first_of_nullif(left: Scalar, right: Scalar, node: exp.Expr, *, bare: bool) -> Scalar:
-    """NULLIF's first argument in the type of its result: what `=` would bring it to.
+    """Return NULLIF's first argument in the type of its result: the type that `=` would take.
 
     | first, second | result |
     |---|---|
@@ -198,7 +198,7 @@ def lossless_together(bounds: Sequence[Bound]) -> bool:
 
 
 def _brought(scalar: Scalar, common: Type) -> Scalar:
-    """Cast where the kind or the digits differ; texts of one kind differ in length only."""
+    """Return a branch cast where kind or digits differ; texts of one kind differ in length only."""
     if isinstance(scalar, Literal) and scalar.value is None:
         return replace(scalar, type=common)
     if common.keeps_blanks and scalar.type.kind == "character":

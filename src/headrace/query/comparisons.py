@@ -61,16 +61,16 @@ class Comparisons:
         listed = array_items(node)
         if listed is not None:
             value, *items = (self.bind(part) for part in (node.this, *listed))
-            found = self._one_of(beside_array(value, items, node), items, node)
-            return negation(found) if isinstance(node, exp.NEQ) else found
+            result = self._one_of(beside_array(value, items, node), items, node)
+            return negation(result) if isinstance(node, exp.NEQ) else result
         over = quantified_array(right)
         if over is not None:
-            which, array = over
-            return one_or_all(name, self.bind(node.this), which, self.bind(array), node)
+            array_quantifier, array = over
+            return one_or_all(name, self.bind(node.this), array_quantifier, self.bind(array), node)
         return compare(name, self.bind(node.this), self.bind(right), node)
 
     def _test(self, node: exp.Expr) -> Scalar:
-        """IS and IS DISTINCT FROM, each with its negated form."""
+        """Return IS or IS DISTINCT FROM, or its negated form."""
         left = self.bind(node.this)
         right = node.args["expression"]
         if isinstance(node, exp.NullSafeNEQ):
@@ -103,14 +103,14 @@ class Comparisons:
         return self.scope.inner
 
     def _quantified(self, node: exp.Expr, name: str, which: str, query: exp.Expr) -> Scalar:
-        """`x name ANY (query)` and `x name ALL (query)`; x may be a row of several."""
+        """Return `x name ANY (query)` or `x name ALL (query)`; x may be a row of several."""
         inner = self._inner(node)
         left = [self.bind(part) for part in row_parts(node.this)]
         bind = inner.all if which == "all" else inner.any
         return bind(name, left, query, node, self.scope)
 
     def _rows(self, node: exp.Expr, name: str) -> Scalar:
-        """`(a, b) = (c, d)`, column by column; `<` and its like by the first that differ."""
+        """Return `(a, b) = (c, d)` column by column; `<` and its like by the first that differ."""
         left, right = row_parts(node.this), row_parts(node.args["expression"])
         if name not in _OF_ROWS or not isinstance(node.args["expression"], exp.Tuple):
             raise refuse("unsupported-query", f"{name} on row values is not maintained", node)
@@ -131,12 +131,15 @@ class Comparisons:
             return self._quantified(node, "=", "any", query)
         if isinstance(node.this, exp.Tuple):
             equal = [exp.EQ(this=node.this, expression=item) for item in node.expressions]
-            return chain("or", [self._rows(one, "=") for one in equal])
+            return chain("or", [self._rows(equality, "=") for equality in equal])
         value, *items = (self.bind(part) for part in (node.this, *node.expressions))
         return self._one_of(value, items, node)
 
     def _one_of(self, value: Bound, items: Sequence[Bound], node: exp.Expr) -> Scalar:
-        """Several constants share one type with the value; a column is compared by itself."""
+        """Return whether a value equals one of the items, as a scalar.
+
+        Several constants share one type with the value; a column is compared by itself.
+        """
         constants = [item for item in items if is_constant(item)]
         terms: list[Scalar] = []
         if not lossless_together((value, *constants)):
@@ -158,14 +161,17 @@ class Comparisons:
 
 
 def _lexicographic(name: str, pairs: Sequence[tuple[Bound, Bound]], node: exp.Expr) -> Scalar:
-    """`a < c OR (a = c AND b < d)`: NULL if the first that are not equal are not comparable."""
+    """Return `a < c OR (a = c AND b < d)`.
+
+    The result is NULL if the first pair that is not equal is not comparable.
+    """
     *before, (left, right) = pairs
     result = compare(name, left, right, node)
     strict = name.rstrip("=")
     for pair in reversed(before):
-        one, other = (repeatable(side, 2) for side in pair)
-        rest = call("and", compare("=", one, other, node), result)
-        result = call("or", compare(strict, one, other, node), rest)
+        first, second = (repeatable(side, 2) for side in pair)
+        rest = call("and", compare("=", first, second, node), result)
+        result = call("or", compare(strict, first, second, node), rest)
     return result
 
 

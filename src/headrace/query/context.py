@@ -1,4 +1,4 @@
-"""Where a query stands: what table names mean there."""
+"""The context of a query: what table names mean in it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Defined:
 
 @dataclass(frozen=True)
 class WorkingTable:
-    """What a recursive query sees of itself: the rows of the level before.
+    """A recursive query's own name inside of it: the rows of the level before.
 
     `quotients` are positions of columns that come from a numeric division.
     """
@@ -62,22 +62,22 @@ class Context:
     keys: Keys = field(default_factory=dict)
 
     def inside(self, scope: Scope) -> Context:
-        """Return the same for a query that is evaluated for each row of the scope."""
+        """Return the context of a query that is evaluated for each row of the scope."""
         return replace(self.deeper(), enclosing=replace(scope, enclosing=self.enclosing))
 
     @property
     def depth(self) -> int:
-        """How many rows there are that a query here is evaluated for."""
+        """The number of rows that a query here is evaluated for."""
         return 0 if self.enclosing is None else self.enclosing.depth
 
     def deeper(self) -> Context:
-        """Return the same for a query inside this one."""
+        """Return the context of a query inside this one."""
         if self.level == MAXIMUM_NESTING:
             raise nested_too_deeply()
         return replace(self, level=self.level + 1)
 
     def defining(self, name: str, defined: Defined | WorkingTable) -> Context:
-        """With one more name that goes before the tables of the schema."""
+        """Return the context with one more name that goes before the tables of the schema."""
         return replace(self, defined={**self.defined, name: defined})
 
     def next_scan(self) -> int:

@@ -75,15 +75,17 @@ class FromParser(PostgresParser):
             self._retreat(index)
             return None
         words = {"method": method, "side": side, "kind": kind}
-        shown = {name: token.text.upper() for name, token in words.items() if token is not None}
+        join_arguments = {
+            name: token.text.upper() for name, token in words.items() if token is not None
+        }
         right = self._parse_table()
-        join = self.expression(exp.Join(this=right, **shown))
+        join = self.expression(exp.Join(this=right, **join_arguments))
         if method is None and (kind is None or kind.token_type != TokenType.CROSS):
             self._parse_qualification(join, right)
         return join
 
     def _parse_qualification(self, join: exp.Join, right: exp.Expr | None) -> None:
-        """ON or USING of a join, after the joins that belong to its right side."""
+        """Parse ON or USING of a join, after the joins that belong to its right side."""
         while right is not None and not self._match_set(_QUALIFICATIONS, advance=False):
             nested = self._parse_qualified_join()
             if nested is None:
@@ -113,7 +115,7 @@ def with_plain_forms(statement: exp.Expr) -> exp.Expr:
 
 
 def _as_dot(column: exp.Expr) -> exp.Dot | None:
-    """A call with FILTER, which sqlglot takes for a column of its schema, as what it is."""
+    """Return a call with FILTER, which sqlglot takes for a column of its schema, as a dot."""
     schema, call = column.args.get("table"), column.this
     if schema is None or isinstance(call, (exp.Identifier, exp.Star)):
         return None
@@ -121,7 +123,7 @@ def _as_dot(column: exp.Expr) -> exp.Dot | None:
 
 
 def _plain_name(dot: exp.Dot | None) -> exp.Expr | None:
-    """Return what stands for the name; one of another schema stays a name with a dot."""
+    """Return the plain form of a name; a name of another schema stays a name with a dot."""
     if dot is None:
         return None
     match dot.this, dot.args.get("expression"):
@@ -137,15 +139,15 @@ def _plain_name(dot: exp.Dot | None) -> exp.Expr | None:
 def _only_function(table: exp.Table) -> exp.Anonymous | None:
     """Return the one function that ROWS FROM stands for, if there is one."""
     inside = table.args.get("rows_from") or ()
-    calls = [one.this for one in inside if isinstance(one, exp.Table) and _is_bare(one)]
+    calls = [item.this for item in inside if isinstance(item, exp.Table) and _is_bare(item)]
     if not calls or len(calls) < len(inside):
         return None
     first: exp.Anonymous = calls[0]
     others = calls[1:]
     if others and any(name_of(c.this) != "unnest" or len(c.expressions) != 1 for c in calls):
         return None
-    for other in others:
-        first.append("expressions", other.expressions[0])
+    for call in others:
+        first.append("expressions", call.expressions[0])
     return first
 
 

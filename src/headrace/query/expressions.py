@@ -143,7 +143,7 @@ class Expressions:
         return self.scope.column(node)
 
     def _connective(self, node: exp.Expr, name: str) -> Scalar:
-        """A chain of thousands is a shallow tree: same order, logarithmic depth."""
+        """Return a chain of thousands as a shallow tree: same order, logarithmic depth."""
         links: list[exp.Expr] = []
         rest: exp.Expr = node
         while type(rest) is type(node):
@@ -227,7 +227,7 @@ class Expressions:
     ) -> Bound:
         """Return a function by its name.
 
-        `only` and `within` are what FILTER and WITHIN GROUP say.
+        `only` is the condition of FILTER, `within` the order of WITHIN GROUP.
         """
         name = name_of(node.this)
         if Aggregates.knows(name):
@@ -279,7 +279,7 @@ class Expressions:
 
 
 def _several_percentiles(node: exp.Expr) -> exp.Expr | None:
-    """Return what a percentile function with ARRAY[…] of fractions stands for.
+    """Return the plain form of a percentile function with ARRAY[…] of fractions.
 
     Return None for other calls.
     """

@@ -54,7 +54,10 @@ class FromClause:
     queries: Inner
 
     def bind(self, select: exp.Select) -> Item:
-        """Commas separate items, and an ON sees only the tables of its own item."""
+        """Return all of FROM as one item.
+
+        Commas separate items, and an ON sees only the tables of its own item.
+        """
         first = select.args.get("from_")
         if first is None:
             return Item(ONE_ROW, nothing_in(self.context, self.inner))
@@ -116,8 +119,8 @@ class FromClause:
                 return self._scan(table, node)
             case BoundView():
                 return self._view(table, node)
-        shown = name if schema is None else f"{schema}.{name}"
-        raise refuse("unknown-table", f'table "{shown}" does not exist', node)
+        full_name = name if schema is None else f"{schema}.{name}"
+        raise refuse("unknown-table", f'table "{full_name}" does not exist', node)
 
     def _scan(self, table: BoundTable, node: exp.Table) -> Item:
         number = self.context.next_scan()
@@ -145,14 +148,16 @@ class FromClause:
 
     def _defined(self, defined: Defined, name: str, node: exp.Table) -> Item:
         """Return a query of WITH: bound where it stands, named where it is used."""
-        seen = replace(defined.context, level=self.context.level)
+        definition_context = replace(defined.context, level=self.context.level)
         if defined.variable is None:
-            block = self.inner(defined.node.this, seen.deeper())
+            block = self.inner(defined.node.this, definition_context.deeper())
         else:
-            block = bind_recursive(defined.node, defined.variable, seen.deeper(), self.inner)
+            block = bind_recursive(
+                defined.node, defined.variable, definition_context.deeper(), self.inner
+            )
         plan = block.plan
-        for _ in range(self.context.depth - seen.depth):
-            # It reads of its own surroundings, which are further out where it is used.
+        for _ in range(self.context.depth - definition_context.depth):
+            # The query reads its own surroundings, which are further out where it is used.
             plan = map_outers_of_plan(plan, Outer)
         block = replace(block, plan=plan)
         source = _renamed(_source(name, block), defined.node.args["alias"])
@@ -162,8 +167,8 @@ class FromClause:
         """Return a recursive query's own name inside of it: the rows of the level before."""
         number = self.context.next_scan()
         fields = tuple(
-            (f"c{i}", self.context.ids.scanned(number, shown, f"c{i}", type_))
-            for i, (shown, type_) in enumerate(zip(table.names, table.types, strict=True), 1)
+            (f"c{i}", self.context.ids.scanned(number, column_name, f"c{i}", type_))
+            for i, (column_name, type_) in enumerate(zip(table.names, table.types, strict=True), 1)
         )
         scan = Scan(table.variable, fields)
         quotients = frozenset(scan.columns[i] for i in table.quotients)
@@ -185,7 +190,7 @@ class FromClause:
         return Item(block.plan, Scope.of(_aliased(_source(name, block), node), block.quotients))
 
     def _parentheses(self, node: exp.Subquery, inside: exp.Expr, left: Left) -> Item:
-        """Parentheses around a join or a query; with an alias they hide the names inside."""
+        """Return a join or a query in parentheses; an alias hides the names inside."""
         item = self._item(inside, left)
         if node.args.get("alias") is None:
             return item
@@ -232,9 +237,11 @@ def _cross(left: Item, right: Item, node: exp.Expr) -> Item:
 
 
 def _source(name: str, block: Block, schema: str | None = None) -> FromTable:
-    """Return a query's columns under a name. It has no keys that PostgreSQL would know of."""
+    """Return a query's columns under a name, without keys: PostgreSQL knows none of a query."""
     columns = zip(block.names, block.plan.columns, strict=True)
-    visible = tuple(Visible(shown, column, column.type.sql) for shown, column in columns)
+    visible = tuple(
+        Visible(column_name, column, column.type.sql) for column_name, column in columns
+    )
     return FromTable(name, schema, visible)
 
 
@@ -255,7 +262,7 @@ def _aliased(source: FromTable, node: exp.Expr) -> FromTable:
 
 
 def _renamed(source: FromTable, alias: exp.Expr) -> FromTable:
-    """`AS t (a, b)` renames the first columns."""
+    """Return the source with its first columns renamed, as `AS t (a, b)` does."""
     names = [name_of(identifier) for identifier in alias.args.get("columns") or ()]
     if len(names) > len(source.columns):
         name = source.alias or name_of(alias.this)

@@ -41,7 +41,10 @@ def grouping_sets(group: exp.Group) -> tuple[Keys, ...]:
 
 
 def is_distinct(group: exp.Group) -> bool:
-    """GROUP BY DISTINCT: equal sets count once. The parser says it as `all` being false."""
+    """Return whether equal sets count once, by GROUP BY DISTINCT.
+
+    The parser marks that with `all` being false.
+    """
     return group.args.get("all") is False
 
 
@@ -189,8 +192,8 @@ class Grouped:
         return Project(groups, tuple(outputs))
 
     def _groupings(self, keys: frozenset[Scalar]) -> list[tuple[Column, Scalar]]:
-        """For each call of GROUPING the bits of its arguments, the last one lowest."""
-        found: list[tuple[Column, Scalar]] = []
+        """Return the bits of its arguments for each call of GROUPING, the last one lowest."""
+        outputs: list[tuple[Column, Scalar]] = []
         for arguments, (column, node) in self._aggregates.groupings.items():
             if not 0 < len(arguments) <= MAXIMUM_GROUPING:
                 message = f"GROUPING must have 1 to {MAXIMUM_GROUPING} arguments"
@@ -201,8 +204,8 @@ class Grouped:
                     message = "arguments to GROUPING must be grouping expressions"
                     raise refuse("invalid-query", message, node)
                 bits = bits * 2 + (argument not in keys)
-            found.append((column, Literal(bits, INTEGER)))
-        return found
+            outputs.append((column, Literal(bits, INTEGER)))
+        return outputs
 
 
 def _column(scalar: Scalar, name: str, ids: ColumnIds) -> Column:
@@ -254,7 +257,7 @@ def _scalar(node: exp.Expr, scope: Scope, outputs: Outputs) -> Scalar:
     if isinstance(node, exp.Column) and node.args.get("table") is None:
         name = name_of(node.this)
         if not find(name, scope.columns):
-            named = {scalar for known, scalar in outputs if known == name}
+            named = {scalar for alias, scalar in outputs if alias == name}
             if len(named) > 1:
                 raise refuse("ambiguous-column", f'GROUP BY "{name}" is ambiguous', node)
             if named:

@@ -96,12 +96,12 @@ class Aggregates:
         return self.groupings[arguments][0]
 
     def count_rows(self) -> None:
-        """COUNT(*), for a block that groups and computes nothing else."""
+        """Add COUNT(*), for a block that groups and computes nothing else."""
         self.column(AggregateRequest("count", (), BIGINT))
 
     @property
     def arguments(self) -> tuple[Scalar, ...]:
-        """What the calls are computed from, each once."""
+        """The scalars that the calls are computed from, each once."""
         return tuple(dict.fromkeys(s for request in self._requests for s in request.scalars))
 
     @property

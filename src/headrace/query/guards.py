@@ -96,7 +96,7 @@ def operator_names(text: str, start: int) -> Iterator[str]:
 
 
 def _length(run: str) -> int:
-    """Return how many of the characters belong to the first name."""
+    """Return the number of characters that belong to the first name."""
     length = len(run)
     while length > 1 and run[length - 1] in "+-" and _BEFORE_SIGN.isdisjoint(run[: length - 1]):
         length -= 1
@@ -226,7 +226,7 @@ def check_precedence(tree: exp.Expr) -> None:
 
 
 def _level(node: exp.Expr) -> int:
-    """Return how tightly the node binds.
+    """Return the precedence of the node.
 
     `x NOT IN (…)` is NOT over IN in the tree, but binds as IN.
     """
@@ -241,7 +241,7 @@ def _operands(node: exp.Expr) -> Iterator[tuple[exp.Expr, bool]]:
         case exp.Not() | exp.Neg() | exp.BitwiseNot() | exp.Sqrt():
             yield node.this, False
         case exp.Escape():
-            # The match below it stands for both.
+            # The match below the node stands for both.
             yield node.args["expression"], False
         case exp.Is() | exp.In() | exp.Collate() | exp.AtTimeZone():
             yield node.this, True

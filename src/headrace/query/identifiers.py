@@ -34,7 +34,7 @@ def name_of(identifier: exp.Expr | str) -> str:
 
 
 def table_name(table: exp.Table) -> tuple[str | None, str]:
-    """Schema and name of a table in FROM; a database's name stands before the schema's."""
+    """Return schema and name of a table in FROM; a database's name stands before the schema's."""
     parts = [table.args[part] for part in ("catalog", "db") if table.args.get(part) is not None]
     return ".".join(map(name_of, parts)) or None, name_of(table.this)
 
@@ -59,7 +59,10 @@ class ColumnIds:
         return Column(f"{_plain(name)}_{scan}_{physical}", type_)
 
     def computed(self, name: str, type_: Type) -> Column:
-        """Ends in v and a number, as neither scanned columns nor those of stages do."""
+        """Return a new column.
+
+        Its id ends in v and a number, as neither ids of scanned columns nor those of stages do.
+        """
         self._computed += 1
         return Column(f"{_plain(name)}_v{self._computed}", type_)
 

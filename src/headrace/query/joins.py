@@ -44,7 +44,7 @@ Kind = OneOf["inner", "left", "right", "full"]
 
 
 def join_kind(join: exp.Join) -> Kind:
-    """Return which rows a join keeps; CROSS, NATURAL and the rest say what it compares."""
+    """Return the kind of a join: which rows it keeps, whatever CROSS or NATURAL make it compare."""
     side, kind, method = (join.args.get(name) for name in ("side", "kind", "method"))
     match side:
         case None if kind != "OUTER":
@@ -73,7 +73,7 @@ def joined(kind: Kind, left: Operator, right: Operator, condition: Scalar | None
 
 
 def equal_columns(left: Scalar, right: Scalar, join: exp.Join) -> Scalar:
-    """Return what USING compares."""
+    """Return the comparison that USING makes of two columns."""
     for side in (left, right):
         require_exact(side.type, "JOIN/USING", join)
     return call("=", *compared(left, right))
@@ -82,14 +82,13 @@ def equal_columns(left: Scalar, right: Scalar, join: exp.Join) -> Scalar:
 def merged_column(kind: Kind, left: Scalar, right: Scalar, join: exp.Join) -> Scalar:
     """Return the one column that USING makes of two.
 
-    It is the column of the side that is never padded, else of either.
-
-    Both are brought to one type; an inner join shows the one that has it.
+    The result is the column of the side that is never padded, else of either. Both are brought to
+    one type; an inner join shows the one that has it.
     """
     if kind != "full" and not lossless_together((left, right)):
         # One side alone is shown; beside other digits PostgreSQL shows a numeric without any.
-        shown = right if kind == "right" else left
-        return cast(shown, undeclared(as_numeric(shown.type)))
+        shown_side = right if kind == "right" else left
+        return cast(shown_side, undeclared(as_numeric(shown_side.type)))
     common = common_to((left, right), "JOIN/USING", join)
     first, second = as_type(left, common), as_type(right, common)
     match kind:
@@ -124,7 +123,7 @@ def lateral_item(plan: Operator, scope: Scope) -> Item:
 
 
 def join_items(kind: Kind, left: Item, right: Item, condition: Scalar | None, scope: Scope) -> Item:
-    """Both items joined, on a condition of the query that they stand in."""
+    """Return both items joined, on a condition of the query that they stand in."""
     reads = [read for read in outer_reads(right.plan) if columns_of(read)] if right.lateral else []
     own = frozenset(left.plan.columns) if reads else frozenset()
     here = any(columns_of(read) & own for read in reads)
@@ -139,7 +138,7 @@ def join_items(kind: Kind, left: Item, right: Item, condition: Scalar | None, sc
         return Item(joined(kind, first, second, condition), scope, lateral)
     assert kind in ("inner", "left")
     if lateral:
-        # What is not read of the left item is further out than that.
+        # Columns that are not the left item's are further out than that item.
         second = map_outers_of_plan(second, lambda o: o if columns_of(o.scalar) & own else Outer(o))
     rows = Subquery("rows", second)
     return Item(Lateral(first, rows, condition, keep=kind == "left"), scope, lateral)
@@ -148,16 +147,19 @@ def join_items(kind: Kind, left: Item, right: Item, condition: Scalar | None, sc
 def join_using(
     kind: Kind, left: Item, right: Item, names: Sequence[str], join: exp.Join, ids: ColumnIds
 ) -> Item:
-    """USING: equal columns appear once and first; qualified names still distinguish them."""
+    """Return both items joined by USING.
+
+    Equal columns appear once and first; qualified names still distinguish them.
+    """
     both = left.scope.beside(right.scope, join)
     terms: list[Scalar] = []
-    shown: list[Scalar] = []
+    merged_scalars: list[Scalar] = []
     with located(join):
         for name in names:
             a, b = _one(name, left.scope, join), _one(name, right.scope, join)
             sides = left.scope.usable(a, join), right.scope.usable(b, join)
             terms.append(equal_columns(*sides, join))
-            shown.append(merged_column(kind, *sides, join))
+            merged_scalars.append(merged_column(kind, *sides, join))
     shared = set(names)
     if len(shared) < len(names):
         message = "a column name appears more than once in USING"
@@ -165,12 +167,12 @@ def join_using(
     # What either side gives is a column of its own: the next join would repeat the expression.
     computed: dict[Scalar, Column] = {
         scalar: ids.computed(name, scalar.type)
-        for name, scalar in zip(names, shown, strict=True)
+        for name, scalar in zip(names, merged_scalars, strict=True)
         if kind == "full"
     }
     merged = tuple(
         Visible(name, computed.get(scalar, scalar), scalar.type.sql)
-        for name, scalar in zip(names, shown, strict=True)
+        for name, scalar in zip(names, merged_scalars, strict=True)
     )
     rest = tuple(
         column

@@ -26,7 +26,7 @@ Bind = Callable[[exp.Expr], Bound]
 
 @dataclass(frozen=True)
 class Limit:
-    """How many rows are taken, after how many; `count` None takes all."""
+    """The number of rows taken, after `offset` others; `count` None takes all."""
 
     count: int | None
     offset: int
@@ -44,7 +44,7 @@ class OrderEntry:
 
 @dataclass(frozen=True)
 class Ordering:
-    """What a query says of the order and number of its rows, over the places of its outputs.
+    """The order and number of a query's rows, over the places of its outputs.
 
     `on` are the outputs of DISTINCT ON; None without it.
     """
@@ -100,7 +100,7 @@ def _is_one_row(plan: Operator, keys: Keys) -> bool:
 
 
 def limit_of(query: exp.Expr, bind: Bind) -> Limit | None:
-    """LIMIT, OFFSET and FETCH of a query; None if they leave all rows."""
+    """Return LIMIT, OFFSET and FETCH of a query; None if they leave all rows."""
     limit, offset = query.args.get("limit"), query.args.get("offset")
     count: int | None = None
     with_ties = False
@@ -184,7 +184,7 @@ def ordering_of(query: exp.Expr, outputs: Outputs, bind: Bind) -> Ordering:
 
 
 def _require_prefix(entries: Sequence[OrderEntry], on: Sequence[int], node: exp.Expr) -> None:
-    """ORDER BY starts with the expressions of DISTINCT ON, in any order."""
+    """Refuse an ORDER BY that does not start with the expressions of DISTINCT ON, in any order."""
     remaining_places = set(on)
     for entry in entries:
         if not remaining_places:

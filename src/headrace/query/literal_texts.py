@@ -52,7 +52,7 @@ _MICROS = {
     "millisecond": 1000,
     "microsecond": 1,
 }
-# How much of which part a unit is: months, days, microseconds.
+# A unit in months, days and microseconds.
 _UNITS = {
     **{name: (months, 0, 0) for name, months in _MONTHS.items()},
     **{name: (0, days, 0) for name, days in _DAYS.items()},
@@ -85,25 +85,25 @@ def read_interval(text: str, unit: str | None = None) -> str:
 
 
 def _parts(text: str) -> tuple[int, int, int]:
-    """Months, days and microseconds of numbers with their units, and a time of day at the end."""
-    total, seen, at, signs = (0, 0, 0), set[tuple[int, int, int]](), 0, ""
-    while found := _PART.match(text, at):
-        whole, fraction, name = found.groups()
+    """Return months, days and microseconds of numbers with units, and a time of day at the end."""
+    total, used_fields, at, signs = (0, 0, 0), set[tuple[int, int, int]](), 0, ""
+    while part_match := _PART.match(text, at):
+        whole, fraction, name = part_match.groups()
         unit = _UNITS.get(name)
         if unit is None or (fraction and name not in _SECONDS):
             raise ValueError(text)
         # Fractions of a second are one field with it, and no field is given twice.
         field = (0, 0, SECOND) if 0 < unit[2] < SECOND else unit
-        if field in seen:
+        if field in used_fields:
             raise ValueError(text)
-        seen.add(field)
+        used_fields.add(field)
         months, days, micros = (
             sum_ + int(whole) * part for sum_, part in zip(total, unit, strict=True)
         )
-        total, at = (months, days, micros + _signed(whole, fraction)), found.end()
+        total, at = (months, days, micros + _signed(whole, fraction)), part_match.end()
         signs += _sign(whole)
     if at < len(text):
-        if any(micros for _, _, micros in seen):
+        if any(micros for _, _, micros in used_fields):
             raise ValueError(text)
         total = (*total[:2], total[2] + _clock(text[at:]))
         signs += _sign(text[at:])
@@ -136,7 +136,7 @@ def _clock(text: str) -> int:
 
 
 def _iso(text: str) -> str:
-    """ISO 8601, as views print their constants; weeks are seven days."""
+    """Return the text of an ISO 8601 interval, as views print constants; weeks are seven days."""
     weeks = re.fullmatch(r"P(-?[0-9]+)W", text)
     if weeks:
         return IntervalParts(0, int(weeks[1]) * 7, 0).text

@@ -45,7 +45,7 @@ def number(text: str, node: exp.Expr) -> Literal:
 
 
 def interval_constant(node: exp.Interval) -> Literal:
-    """INTERVAL '…', with or without a unit after it."""
+    """Return INTERVAL '…', with or without a unit after it."""
     text, unit = node.this, node.args.get("unit")
     plain = isinstance(text, exp.Literal) and (unit is None or isinstance(unit, exp.Var))
     try:
@@ -84,7 +84,10 @@ def typed(untyped: Untyped, type_: Type) -> Literal:
 
 
 def _array(untyped: Untyped, element: Type) -> Literal:
-    """Elements are read as constants of their type; numerics get digits enough for all."""
+    """Return an array constant, its elements read as constants of their type.
+
+    Numerics get digits enough for all.
+    """
     assert untyped.text is not None
     try:
         texts = read_array(untyped.text)
@@ -117,7 +120,7 @@ def _decimal(text: str) -> Decimal | None:
 
 
 def _numeric(value: Decimal, node: exp.Expr) -> Literal:
-    """With the digits that are written, as PostgreSQL keeps them: 1.50 has scale 2, 1e3 scale 0."""
+    """Return a numeric with the digits that are written: 1.50 has scale 2, 1e3 scale 0."""
     _, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
     scale = max(-exponent, 0)
@@ -176,7 +179,7 @@ def _timestamptz(text: str) -> Value:
 
 
 def _padded(text: str) -> str:
-    """With all six digits of a fraction: Python reads three or six of them only."""
+    """Return the text with six digits of a fraction: Python reads three or six of them only."""
     text = text.upper().replace(" ", "T", 1).replace(" ", "")
     return re.sub(r"\.([0-9]+)", lambda match: "." + match[1].ljust(6, "0"), text)
 

@@ -90,7 +90,7 @@ def padded(scalar: Scalar) -> Scalar:
 
 
 def folding(text: Scalar, what: str) -> Scalar:
-    """Return the text, if its collation is C; what case is elsewhere, Spark need not know."""
+    """Return the text if its collation is C; Spark need not know the case rules of others."""
     if text.type.is_text and not text.type.folds:
         hint = 'Write COLLATE "C" after the text, or declare the column so.'
         raise UserError("unsupported-function", f"{what} needs collation C", hint=hint)
@@ -100,7 +100,7 @@ def folding(text: Scalar, what: str) -> Scalar:
 def _escaped(pattern: str, escape: str) -> str:
     if len(escape) > 1:
         raise UserError("invalid-query", "an escape must be one character or none")
-    found = escaped_by(pattern, escape)
-    if found is None:
+    escaped_pattern = escaped_by(pattern, escape)
+    if escaped_pattern is None:
         raise UserError("invalid-query", "a pattern must not end with its escape character")
-    return found
+    return escaped_pattern

@@ -29,7 +29,10 @@ _KEYS = re.compile(r"\{([A-Za-z_]\w*(?:,[A-Za-z_]\w*)*)\}")
 
 
 def is_extraction(node: exp.Expr) -> bool:
-    """Return an extraction, or a cast of its key, which the parser takes for one of the whole."""
+    """Return whether the node is an extraction, or a cast of its key.
+
+    The parser takes that for a cast of the whole.
+    """
     return isinstance(node.this if isinstance(node, exp.Cast) else node, EXTRACTIONS)
 
 
@@ -58,7 +61,7 @@ def extracted(node: exp.Expr, bind: Callable[[exp.Expr], Bound]) -> Scalar:
 
 
 def _uncast(node: exp.Expr) -> exp.Expr:
-    """`a -> 'key'::text` is a cast of the key, which is text already."""
+    """Return the node without a cast of its key to text, as in `a -> 'key'::text`."""
     if not isinstance(node, exp.Cast):
         return node
     if node.args["to"].this != exp.DType.TEXT:
@@ -116,14 +119,14 @@ def compare(name: str, left: Bound, right: Bound, node: exp.Expr) -> Scalar:
 
 
 def _collated(side: Scalar, other: Scalar) -> Scalar:
-    """A constant has the database's collation, which yields to that of a column."""
+    """Return the side; a constant's collation yields to that of a column."""
     if not isinstance(side, Literal) or isinstance(other, Literal) or not side.type.is_text:
         return side
     return replace(side, type=replace(side.type, ordered=other.type.ordered))
 
 
 def concatenate(left: Bound, right: Bound, node: exp.Expr) -> Scalar:
-    """Text with anything: a bare constant is text, whatever stands beside it."""
+    """Return text joined with anything: a bare constant is text, whatever stands beside it."""
     bounds = (left, right)
     if is_array(left) or is_array(right):
         with located(node):
@@ -131,10 +134,10 @@ def concatenate(left: Bound, right: Bound, node: exp.Expr) -> Scalar:
     if any(not isinstance(bound, Untyped) and bound.type.kind == "bytea" for bound in bounds):
         with located(node):
             return call("||", *operands(left, right))
-    known = [b.type for b in bounds if not isinstance(b, Untyped) and b.type.is_text]
-    if not known and not any(isinstance(bound, Untyped) for bound in bounds):
+    text_types = [b.type for b in bounds if not isinstance(b, Untyped) and b.type.is_text]
+    if not text_types and not any(isinstance(bound, Untyped) for bound in bounds):
         raise refuse("unsupported-function", "|| needs text on one side", node)
-    text = replace(known[0], kind="text", length=None) if known else plain_text()
+    text = replace(text_types[0], kind="text", length=None) if text_types else plain_text()
     sides = [typed(bound, text) if isinstance(bound, Untyped) else bound for bound in bounds]
     with located(node):
         return call("||", *(s if s.type.is_text else cast(s, plain_text()) for s in sides))
@@ -182,7 +185,7 @@ def call_named(name: str, arguments: Sequence[Bound], node: exp.Expr) -> Scalar:
 
 
 def _are_texts(places: Sequence[Bound]) -> bool:
-    """A bare constant beside no integer is text to PostgreSQL, and substring takes a pattern."""
+    """Return whether substring takes a pattern: a bare constant beside no integer is text."""
     return bool(places) and all(
         isinstance(place, Untyped) or place.type.is_text for place in places
     )

@@ -33,7 +33,7 @@ def order_counts(query: exp.Expr) -> bool:
 
 
 def distinct_on(query: exp.Expr) -> exp.Expr | None:
-    """Return what DISTINCT ON names."""
+    """Return the expressions of DISTINCT ON; None without it."""
     distinct = query.args.get("distinct")
     on = distinct.args.get("on") if isinstance(distinct, exp.Distinct) else None
     assert on is None or isinstance(on, exp.Expr)
@@ -41,11 +41,11 @@ def distinct_on(query: exp.Expr) -> exp.Expr | None:
 
 
 def is_read(node: exp.Expr) -> bool:
-    """Return whether the binder looks at the node: at all but an order that decides nothing."""
+    """Return whether the binder reads the node: all but an order that decides nothing."""
     query = node.parent
     if node.arg_key != "order" or not isinstance(query, exp.Query):
         return True
-    # Parentheses hand what is written behind them to the query inside.
+    # Clauses that are written behind parentheses belong to the query inside.
     around = query.parent
     if isinstance(around, exp.Subquery) and around.this is query and order_counts(around):
         return True
@@ -87,7 +87,7 @@ def sorted_entry(entry: exp.Expr, bind: Callable[[exp.Expr], Scalar], clause: st
 
 
 def require_sortable(scalar: Scalar, clause: str, node: exp.Expr) -> None:
-    """Refuse what the engines do not sort alike."""
+    """Refuse to sort by a type that the engines do not sort alike."""
     if scalar.type.comparison == "ordered":
         return
     if scalar.type.is_text and not scalar.type.keeps_blanks:
@@ -103,9 +103,7 @@ def require_sortable(scalar: Scalar, clause: str, node: exp.Expr) -> None:
 def output_place(
     node: exp.Expr, names: Sequence[str], same: Callable[[int, int], bool]
 ) -> int | None:
-    """Return the output column that an entry of ORDER BY means by its number or name.
-
-    Return None for neither.
+    """Return the output column that an entry of ORDER BY means by its number or name, else None.
 
     `same` says whether two outputs are the same expression, so that their name is not ambiguous.
     """
@@ -121,7 +119,7 @@ def output_place(
     if isinstance(node.this, exp.Star):
         return None
     places = [i for i, name in enumerate(names) if name == name_of(node.this)]
-    if any(not same(places[0], other) for other in places[1:]):
+    if any(not same(places[0], place) for place in places[1:]):
         message = f'ORDER BY "{name_of(node.this)}" is ambiguous'
         raise refuse("ambiguous-column", message, node)
     return places[0] if places else None

@@ -20,16 +20,13 @@ def output_name(node: exp.Expr) -> str:
 
 @guarded()
 def first_names(text: str) -> tuple[str, ...] | None:
-    """Return the output columns of a query as its first SELECT names them.
-
-    Return None if that has a star.
-    """
+    """Return the output columns of a query as its first SELECT names them; None if it has stars."""
     query: exp.Expr = parse(text)
     while not isinstance(query, exp.Select):
         query = query.this
-    if any(one.is_star for one in query.expressions):
+    if any(expression.is_star for expression in query.expressions):
         return None
-    return tuple(output_name(one) for one in query.expressions)
+    return tuple(output_name(expression) for expression in query.expressions)
 
 
 def _named(node: exp.Expr) -> tuple[str | None, bool]:

@@ -33,9 +33,9 @@ _POSTGRES.INDEX_OFFSET = 0
 class _QueryParser(FromParser):
     """sqlglot's parser without its opinions on functions.
 
-    It would rewrite many calls into nodes of its own meaning; here every call keeps the name that
-    the user wrote, and what it means is decided by `headrace.functions`; only those with keywords
-    between their arguments are left to it. A unary plus stays too, since PostgreSQL names `+x`
+    sqlglot would rewrite many calls into nodes of its own meaning; here every call keeps the name
+    that the user wrote, and `headrace.functions` decides its meaning; only calls with keywords
+    between their arguments are left to sqlglot. A unary plus stays too, since PostgreSQL names `+x`
     otherwise than `x`, and unnest is a function like any other. The text of an interval is left
     to `headrace.query.literal_texts`.
     """
@@ -73,7 +73,7 @@ class _QueryParser(FromParser):
     def _parse_interval(
         self, require_interval: bool = True, parse_function_unit: bool = True
     ) -> exp.Interval | None:
-        """INTERVAL '…', its text as it is written, and the fields that may stand after it."""
+        """Return INTERVAL '…', its text as it is written, with the fields that may follow."""
         index = self._index
         if not self._match(TokenType.INTERVAL) or not self._match_set(_STRINGS, advance=False):
             self._retreat(index)
@@ -101,10 +101,10 @@ class _QueryParser(FromParser):
         return None
 
     def _parse_derived_table_values(self, allow_value_synonym: bool = False) -> exp.Values | None:
-        """`(VALUES …)` alone; what goes on as a query in parentheses is left to be read as that."""
+        """Return `(VALUES …)` alone; None for a longer query in parentheses, to parse as such."""
         whole = super()._parse_derived_table_values
-        found = self._try_parse(lambda: whole(allow_value_synonym))
-        return found if isinstance(found, exp.Values) else None
+        parsed = self._try_parse(lambda: whole(allow_value_synonym))
+        return parsed if isinstance(parsed, exp.Values) else None
 
 
 def tokenize(text: str) -> list[Token]:
@@ -153,7 +153,7 @@ def parse(text: str) -> exp.Query:
 
 
 def _selected(node: exp.Expr) -> exp.Expr:
-    """`VALUES … ORDER BY … LIMIT …` as a SELECT from VALUES."""
+    """Return `VALUES … ORDER BY … LIMIT …` as a SELECT from VALUES, other nodes as they are."""
     present_clauses = [
         name for name in ("order", "limit", "offset") if node.args.get(name) is not None
     ]
@@ -194,7 +194,7 @@ def _syntax_error(error: ParseError) -> UserError:
 
 
 def _refuse_junk_after_numbers(tokens: list[Token]) -> None:
-    """`1_000` and `12abc` would be read as a number with an alias, which no server means.
+    """Refuse `1_000` and `12abc`: sqlglot reads a number with an alias, which no server means.
 
     Underscores between digits are a number of 1000 since PostgreSQL 16 and an error before.
     """
@@ -218,7 +218,7 @@ def _refuse_junk_after_numbers(tokens: list[Token]) -> None:
 
 
 def _refuse_casts_of_typed_constants(tokens: list[Token]) -> None:
-    """`DATE '2024-12-31'::text` would be read as a date of text, which is not what it means."""
+    """Refuse `DATE '2024-12-31'::text`: sqlglot reads a date of text, which it does not mean."""
     for type_, constant, operator in zip(tokens, tokens[1:], tokens[2:], strict=False):
         typed = type_.token_type in (*_QueryParser.TYPE_TOKENS, TokenType.INTERVAL)
         if typed and [constant.token_type, operator.token_type] == [

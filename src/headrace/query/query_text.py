@@ -22,7 +22,7 @@ from headrace.query.with_clause import defined_by_with, named_tables
 def parse_view(view: BoundView) -> exp.Query:
     """Return the view's query, checked as the outer one was.
 
-    The same nodes wherever the view is used.
+    The nodes are the same wherever the view is used.
     """
     query = parse(view.query)
     check_clauses(query)
@@ -32,7 +32,7 @@ def parse_view(view: BoundView) -> exp.Query:
 
 @contextmanager
 def in_view(view: BoundView) -> Iterator[None]:
-    """Errors inside say which view they are in: places count in its text, not in the query's."""
+    """Name the view in errors from inside: their places count in its text, not in the query's."""
     try:
         yield
     except UserError as error:

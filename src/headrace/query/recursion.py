@@ -80,7 +80,10 @@ def _projected(part: Part, names: tuple[str, ...], ids: ColumnIds) -> Operator:
 
 
 def _roomy(type_: Type) -> Type:
-    """With all digits before the point that can be stored: a sum has more with every level."""
+    """Return the type with all digits before the point that can be stored.
+
+    A sum has more of them with every level.
+    """
     if type_.kind != "numeric" or type_.declared:
         return type_
     return replace(type_, precision=MAXIMUM_DIGITS)

@@ -19,7 +19,7 @@ EQUAL_INTERVALS = (
 
 
 def position(node: exp.Expr) -> tuple[int, int] | None:
-    """Line and column where the node's text begins, both from 1, if the parser kept them.
+    """Return line and column where the node's text begins, both from 1, if the parser kept them.
 
     Only names, constants and calls carry a place; any other node begins with its first one.
     """
@@ -53,7 +53,7 @@ def incomparable(clause: str, type_: Type, node: exp.Expr) -> UserError:
 
 @contextmanager
 def located(node: exp.Expr) -> Iterator[None]:
-    """Adds the node's place to an error of the table of functions, which knows none."""
+    """Add the node's place to an error of the table of functions, which knows no place."""
     try:
         yield
     except UserError as error:
@@ -69,7 +69,10 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
 
 
 def unmatched(types: Sequence[Type], what: str, node: exp.Expr) -> UserError:
-    """PostgreSQL has no common type either, or it is a numeric of more digits than are stored."""
+    """Return the error for branches without a common type.
+
+    PostgreSQL has none either, or it is a numeric of more digits than are stored.
+    """
     elements = [type_.element or type_ for type_ in types]
     if not all(type_.is_integer or type_.kind == "numeric" for type_ in elements):
         names = ", ".join(dict.fromkeys(type_.sql for type_ in types))

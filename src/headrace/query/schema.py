@@ -1,4 +1,4 @@
-"""What the names of a query mean, and facts of the database that its meaning depends on."""
+"""The meaning of a query's names, and facts of the database that it depends on."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Schema(Protocol):
     """The tables and views that a query may name."""
 
     def resolve(self, schema: str | None, name: str) -> BoundTable | BoundView | None:
-        """Return what has that name; without a schema, what PostgreSQL's search path finds."""
+        """Return the table or view of that name; without a schema, the first on the search path."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ _current: ContextVar[_Binding] = ContextVar("binding", default=_Binding())  # no
 
 @contextmanager
 def following(rules: Rules) -> Iterator[_Binding]:
-    """Bind a query by these rules; what is given says afterwards which of them were needed."""
+    """Bind a query by these rules; the object yielded says afterwards which of them were needed."""
     binding = _Binding(rules)
     token = _current.set(binding)
     try:
@@ -111,7 +111,7 @@ def following(rules: Rules) -> Iterator[_Binding]:
 
 
 def order_by_value(what: str, node: exp.Expr, hint: str) -> None:
-    """Refuse what leaves its order unspecified, unless the values are to decide."""
+    """Refuse a clause that leaves its order unspecified, unless the values are to decide."""
     binding = _current.get()
     if not binding.rules.by_value:
         message = f"{what} without ORDER BY is not maintained"

@@ -26,7 +26,7 @@ UNNAMED_VALUES = "*VALUES*"
 class Visible:
     """A column under its name. `scalar` is None if its type, `declared`, is stored nowhere.
 
-    One that is not `readable` is found by its name, and then refused.
+    A column that is not `readable` is found by its name, and then refused.
     """
 
     name: str
@@ -52,7 +52,7 @@ class FromTable:
 
 @dataclass(frozen=True)
 class Scope:
-    """What is visible in a query block.
+    """The names that are visible in a query block.
 
     `sources` answer qualified names, `columns` unqualified ones and `*`: after a join with USING
     the shared columns come first, and once. `quotients` are columns of inner queries that come from
@@ -77,7 +77,7 @@ class Scope:
 
     @staticmethod
     def together(scopes: Sequence[Scope]) -> Scope:
-        """Return what an item sees of others to its left, which may share names."""
+        """Return the scope of an item that reads others to its left, which may share names."""
         return Scope(
             tuple(source for scope in scopes for source in scope.sources),
             tuple(column for scope in scopes for column in scope.columns),
@@ -85,7 +85,7 @@ class Scope:
         )
 
     def unreadable(self) -> Scope:
-        """The same names, each refused where it is used."""
+        """Return the same names, each refused where it is used."""
         return replace(
             self,
             sources=tuple(replace(s, columns=_unreadable(s.columns)) for s in self.sources),
@@ -93,7 +93,7 @@ class Scope:
         )
 
     def beside(self, other: Scope, node: exp.Expr) -> Scope:
-        """Both scopes at once, as a comma or a join without USING gives them."""
+        """Return both scopes at once, as a comma or a join without USING gives them."""
         taken: dict[str, set[str | None]] = {}
         for source in self.sources:
             taken.setdefault(source.alias, set()).add(source.schema)
@@ -108,11 +108,11 @@ class Scope:
 
     @property
     def depth(self) -> int:
-        """How many scopes there are, this one and those around."""
+        """The number of scopes, this one and those around."""
         return 1 + (0 if self.enclosing is None else self.enclosing.depth)
 
     def column(self, node: exp.Column) -> Scalar:
-        """Return what a column name means, here or in the nearest scope around."""
+        """Return the scalar that a column name means, here or in the nearest scope around."""
         if self.enclosing is not None and not self._knows(node):
             try:
                 return Outer(self.enclosing.column(node))
@@ -157,20 +157,20 @@ class Scope:
         qualifier = node.args.get("table")
         source = None if qualifier is None else self.source(node)
         candidates = self.columns if source is None else source.columns
-        shown = name if source is None else f"{source.alias}.{name}"
-        found = find(name, candidates)
-        if not found and qualifier is None:
-            found = [s.columns[0] for s in self.sources if s.value and s.alias == name]
-        if not found:
-            raise self._unknown(name, shown, candidates, node)
-        if len(found) > 1:
+        full_name = name if source is None else f"{source.alias}.{name}"
+        matching_columns = find(name, candidates)
+        if not matching_columns and qualifier is None:
+            matching_columns = [s.columns[0] for s in self.sources if s.value and s.alias == name]
+        if not matching_columns:
+            raise self._unknown(name, full_name, candidates, node)
+        if len(matching_columns) > 1:
             raise refuse(
                 "ambiguous-column",
-                f'column reference "{shown}" is ambiguous',
+                f'column reference "{full_name}" is ambiguous',
                 node,
                 "Write the table's name before the column's.",
             )
-        return found[0]
+        return matching_columns[0]
 
     def _unknown(
         self, name: str, shown: str, candidates: Sequence[Visible], node: exp.Expr

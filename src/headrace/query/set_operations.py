@@ -47,7 +47,7 @@ class Branches:
         return Branches(block.names, ((block.plan, bounds),), frozenset(quotients))
 
     def followed(self, block: Block, ids: ColumnIds, node: exp.SetOperation) -> Branches:
-        """Return what the operation makes of the branches so far and one more."""
+        """Return the branches so far, combined with one more by the operation."""
         if not isinstance(node, exp.Union):
             return self._compared(block, ids, node)
         once = bool(node.args.get("distinct"))
@@ -62,7 +62,10 @@ class Branches:
         return replace(self, parts=parts, quotients=self.quotients | right.quotients, once=once)
 
     def _compared(self, block: Block, ids: ColumnIds, node: exp.SetOperation) -> Branches:
-        """INTERSECT or EXCEPT. Constants without a type are typed by this pair, not before."""
+        """Return INTERSECT or EXCEPT of the branches so far and one more.
+
+        Constants without a type are typed by this pair, not before.
+        """
         left = self if len(self.parts) == 1 else Branches.of(self.block(ids))
         right = Branches.of(block)
         types = left.common_types(right, node)

@@ -1,6 +1,6 @@
 """Calls that are more than one row of the table: variadic ones, and those of several rows.
 
-Each takes bound arguments; an error of theirs is given its place in the text by who calls them.
+Each takes bound arguments; the caller adds the place in the text to their errors.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Special = Callable[[Sequence[Bound]], Scalar]
 
 
 def counted(name: str, arguments: Sequence[Bound], least: int, most: int) -> None:
-    """UserError if there are too few or too many arguments."""
+    """Raise UserError if there are too few or too many arguments."""
     if not least <= len(arguments) <= most:
         count = str(most) if least == most else f"{least} to {most}"
         noun = "argument" if most == 1 else "arguments"
@@ -73,7 +73,10 @@ def _cased(name: str) -> Special:
 
 
 def _as_floats(name: str, integers: Callable[[Type], bool]) -> Special:
-    """Of one number; integers have no such function of their own and become double precision."""
+    """Return the binder of a function of one number.
+
+    Integers have no such function of their own and become double precision.
+    """
 
     def special(arguments: Sequence[Bound]) -> Scalar:
         counted(name, arguments, 1, 1)
@@ -91,7 +94,7 @@ def _inexact(type_: Type) -> bool:
 
 
 def _rounded(name: str) -> Special:
-    """round(x), trunc(x) and with a number of digits, which makes it numeric."""
+    """Return the binder of round or trunc; with a number of digits the result is numeric."""
 
     def special(arguments: Sequence[Bound]) -> Scalar:
         counted(name, arguments, 1, 2)
@@ -169,7 +172,7 @@ def _timezone(arguments: Sequence[Bound]) -> Scalar:
 
 
 def _isfinite(arguments: Sequence[Bound]) -> Scalar:
-    """What is stored is finite."""
+    """Return true for every value but NULL: stored values are finite."""
     counted("isfinite", arguments, 1, 1)
     value = settled(arguments[0])
     if value.type not in (DATE, TIMESTAMP, TIMESTAMPTZ, Type("interval")):

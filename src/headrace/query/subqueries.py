@@ -43,7 +43,7 @@ class Inner:
         self.quotients: set[Column] = set()
 
     def exists(self, node: exp.Exists, scope: Scope) -> Scalar:
-        """EXISTS; whether rows are left after an OFFSET is a question of their number."""
+        """Return EXISTS; with an OFFSET, a comparison of the number of rows."""
         query, skipped = _rows_alone(node.this)
         if not skipped:
             return Subquery("exists", self._block(query, scope).plan)
@@ -60,7 +60,7 @@ class Inner:
     def any(
         self, name: str, left: Sequence[Bound], query: exp.Expr, node: exp.Expr, scope: Scope
     ) -> Scalar:
-        """`left name ANY (query)`, column by column where there are several."""
+        """Return `left name ANY (query)`, column by column where there are several."""
         block = self._block(query, scope)
         columns = block.plan.columns
         if len(columns) != len(left):
@@ -69,15 +69,15 @@ class Inner:
         if len(left) > 1 and name not in ("=", "<>"):
             raise refuse("unsupported-query", f"{name} on row values is not maintained", node)
         terms = [
-            compare(name, one if isinstance(one, Untyped) else Outer(one), column, node)
-            for one, column in zip(left, columns, strict=True)
+            compare(name, value if isinstance(value, Untyped) else Outer(value), column, node)
+            for value, column in zip(left, columns, strict=True)
         ]
         return Subquery("any", block.plan, chain("or" if name == "<>" else "and", terms))
 
     def all(
         self, name: str, left: Sequence[Bound], query: exp.Expr, node: exp.Expr, scope: Scope
     ) -> Scalar:
-        """`left name ALL (query)`: not ANY of the opposite."""
+        """Return `left name ALL (query)`: not ANY of the opposite."""
         return negation(self.any(NEGATED[name], left, query, node, scope))
 
     def _block(self, node: exp.Expr, scope: Scope) -> Block:
@@ -127,7 +127,7 @@ def _count(query: exp.Query, clause: str) -> int | None:
 
 
 def _count_of(query: exp.Expr) -> exp.Select:
-    """`SELECT count(*) FROM (query)`."""
+    """Return `SELECT count(*) FROM (query)`."""
     count = exp.Anonymous(this="count", expressions=[exp.Star()])
     rows = exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier("skipped")))
     return exp.Select(expressions=[count], from_=exp.From(this=rows))
@@ -146,7 +146,7 @@ def _is_bare(node: exp.Subquery) -> bool:
 
 
 def quantified(node: exp.Expr) -> tuple[str, exp.Expr] | None:
-    """`any` or `all` and the query, if the right side of a comparison is one of these."""
+    """Return `any` or `all` and the query, if the right side of a comparison is one of these."""
     match node:
         case exp.Any(this=exp.Query() | exp.Values() as query):
             return "any", query

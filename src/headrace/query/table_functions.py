@@ -7,7 +7,7 @@ A function in the select list that returns rows equals the same function in FROM
 
     SELECT a, unnest(b) FROM t WHERE c   =   SELECT a, u FROM t, unnest(b) AS u WHERE c
 
-It is evaluated after WHERE, and a star does not include it.
+Such a function is evaluated after WHERE, and a star does not include it.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def _called(
     function = TABLE_FUNCTION_BY_NAME[name]
     types = function.types_of(arguments) if arguments else None
     if types is None:
-        shown = ", ".join(argument.type.sql for argument in arguments)
-        message = f"{name}({shown}) has no exact counterpart on Spark"
+        type_names = ", ".join(argument.type.sql for argument in arguments)
+        message = f"{name}({type_names}) has no exact counterpart on Spark"
         raise refuse("unsupported-function", message, call, function.note or _HINT)
     columns = function.columns or (name,)
     outputs = (context.ids.computed(c, t) for c, t in zip(columns, types, strict=True))
@@ -128,7 +128,7 @@ def _is_date(bound: Bound) -> TypeGuard[Scalar]:
 
 
 def _split_text(arguments: Sequence[exp.Expr]) -> exp.Anonymous | None:
-    """`unnest(string_to_array(…))` is string_to_table."""
+    """Return the string_to_array call inside unnest: both together are string_to_table."""
     match arguments:
         case [exp.Anonymous(this=str() as name) as call] if name_of(name) == "string_to_array":
             return call
@@ -139,7 +139,7 @@ def _split_text(arguments: Sequence[exp.Expr]) -> exp.Anonymous | None:
 def _unnested(
     call: exp.Anonymous, expressions: Expressions, context: Context
 ) -> tuple[Unnest, tuple[str, ...]]:
-    """Arrays that are spelled out are rows of their items; others are computed first."""
+    """Return the items of arrays that are spelled out as rows; other arrays are computed first."""
     spelled = [listed_items(argument) for argument in call.expressions]
     names = ("unnest",) * len(spelled)
     listed = [items for items in spelled if items is not None]
@@ -149,14 +149,14 @@ def _unnested(
     arrays = [settled(expressions.bind(argument)) for argument in call.expressions]
     types = TABLE_FUNCTION_BY_NAME["unnest"].types_of(arrays)
     if types is None:
-        shown = ", ".join(array.type.sql for array in arrays)
-        raise refuse("invalid-query", f"unnest({shown}) does not exist", call)
+        type_names = ", ".join(array.type.sql for array in arrays)
+        raise refuse("invalid-query", f"unnest({type_names}) does not exist", call)
     outputs = tuple(context.ids.computed("unnest", type_) for type_ in types)
     return Unnest(ONE_ROW, "unnest", tuple(arrays), outputs), names
 
 
 def _listed(lists: Sequence[tuple[Scalar, ...]], context: Context) -> Unnest:
-    """Lists side by side, row by row; a shorter one is filled with NULLs."""
+    """Return lists side by side, row by row; a shorter one is filled with NULLs."""
     outputs = tuple(context.ids.computed("unnest", items[0].type) for items in lists)
     cells: list[Scalar] = []
     for row in zip_longest(*lists):
@@ -193,15 +193,15 @@ def rows_in_select(
     source = FromTable(_HIDDEN, None, (Visible(name, column, column.type.sql),))
     scope = replace(item.scope, sources=(*item.scope.sources, source))
     plan = Lateral(item.plan, Subquery("rows", block.plan))
-    shown = [exp.to_identifier(part, quoted=True) for part in (name, _HIDDEN)]
+    identifiers = [exp.to_identifier(part, quoted=True) for part in (name, _HIDDEN)]
     select = select.copy()
     target = select.expressions[place]
-    _value(target).replace(exp.Column(this=shown[0], table=shown[1]))
+    _value(target).replace(exp.Column(this=identifiers[0], table=identifiers[1]))
     return select, replace(item, plan=plan, scope=scope)
 
 
 def _value(target: exp.Expr) -> exp.Expr:
-    """Return what an entry of the select list computes."""
+    """Return the expression that an entry of the select list computes."""
     target = target.this if isinstance(target, exp.Alias) else target
     while isinstance(target, exp.Paren):
         target = target.this

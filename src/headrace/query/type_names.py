@@ -27,12 +27,12 @@ _NAMES = frozenset(
     )
 )
 _TYPES = frozenset(Postgres.Tokenizer.KEYWORDS[name] for name in _NAMES)
-# What stands in pg_type; int, decimal or char are words of the grammar, which quotes take away.
+# Names in pg_type; int, decimal or char are words of the grammar, which have no meaning in quotes.
 _QUOTED = frozenset(kind.catalog_name for kind in KINDS if kind.catalog_name is not None)
 
 
 class PostgresTokenizer(Postgres.Tokenizer):
-    """sqlglot's tokenizer for PostgreSQL without other systems' names of the types we know."""
+    """sqlglot's tokenizer for PostgreSQL without other systems' names of known types."""
 
     KEYWORDS: ClassVar[dict[str, TokenType]] = {
         name: type_
@@ -125,6 +125,6 @@ def _refuse_type(node: exp.Expr) -> Exception:
 
 
 def internal_name(type_: Type) -> str:
-    """PostgreSQL's own name of the type, which an unnamed cast gives to its column."""
+    """Return PostgreSQL's own name of the type, which an unnamed cast gives to its column."""
     kind = (type_.element or type_).kind
     return KIND_BY_NAME[kind].catalog_name or kind

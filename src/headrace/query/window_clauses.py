@@ -132,24 +132,24 @@ def _bound(
 
 
 def _offset(value: exp.Expr, mode: str, order: tuple[Sorted, ...], bind: Bind) -> Literal:
-    what = f"an offset of {mode.upper()}"
+    offset_label = f"an offset of {mode.upper()}"
     if mode != "range":
-        number = whole_number(bind(value), what, value)
+        number = whole_number(bind(value), offset_label, value)
         if number is None or number < 0:
-            raise refuse("invalid-query", f"{what} must not be null or negative", value)
+            raise refuse("invalid-query", f"{offset_label} must not be null or negative", value)
         return Literal(number, Type("bigint"))
     if len(order) != 1:
         message = "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column"
         raise refuse("invalid-query", message, value)
     key = order[0].scalar.type
-    offset = _distance(constant(bind(value), what, value, _distance_type(key)), key, value)
+    offset = _distance(constant(bind(value), offset_label, value, _distance_type(key)), key, value)
     if offset.value is None or _is_negative(offset):
-        raise refuse("invalid-query", f"{what} must not be null or negative", value)
+        raise refuse("invalid-query", f"{offset_label} must not be null or negative", value)
     return offset
 
 
 def _distance_type(key: Type) -> Type:
-    """Return what a bare constant is read as."""
+    """Return the type that a bare constant is read as."""
     return key if key.is_number else INTERVAL
 
 
@@ -158,9 +158,9 @@ def _distance(offset: Literal, key: Type, node: exp.Expr) -> Literal:
     if key.is_integer and offset.type.is_integer:
         return offset
     if key.is_float and offset.type.is_number:
-        found = folded(cast_scalar(offset, DOUBLE))
-        assert found is not None
-        return found
+        float_offset = folded(cast_scalar(offset, DOUBLE))
+        assert float_offset is not None
+        return float_offset
     if key.kind == "numeric" and (offset.type.is_integer or offset.type.kind == "numeric"):
         if not lossless([key, own_digits(offset)]):
             raise too_many_digits("RANGE", [key, offset.type], node)
@@ -173,7 +173,7 @@ def _distance(offset: Literal, key: Type, node: exp.Expr) -> Literal:
 
 
 def _require_one_unit(offset: Literal, node: exp.Expr) -> None:
-    """Spark has no interval of months, which have no fixed length, and days together."""
+    """Refuse months, which have no fixed length, and days together: Spark has no such interval."""
     assert isinstance(offset.value, str)
     parts = parts_of(offset.value)
     if parts.months and (parts.days or parts.micros):

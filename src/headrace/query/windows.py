@@ -71,13 +71,13 @@ class WindowRequests:
 
     @property
     def scalars(self) -> dict[Scalar, exp.Expr]:
-        """What the calls are computed from, each with the call that it is part of."""
-        found: dict[Scalar, exp.Expr] = {}
+        """The scalars that the calls are computed from, each with the call that it is part of."""
+        node_by_scalar: dict[Scalar, exp.Expr] = {}
         for request, (_, node) in self._requests.items():
             sorted_ = (scalar for scalar, _, _ in request.order)
             for scalar in (*request.keys, *request.arguments, *sorted_):
-                found.setdefault(scalar, node)
-        return found
+                node_by_scalar.setdefault(scalar, node)
+        return node_by_scalar
 
     def quotients(self, parts: Sequence[Scalar], below: frozenset[Column]) -> frozenset[Column]:
         """Return the results that come from a numeric division.
@@ -173,7 +173,7 @@ class Windows(WindowRequests):
         self._named = named_windows(select)
 
     def call(self, node: exp.Window, within: Expressions) -> Scalar:
-        """Return what a call with OVER stands for, over columns that the plan will have."""
+        """Return the expression of a call with OVER, over columns that the plan will have."""
         inside = replace(within, clause="a window", windows=None)
         function, only = node.this, None
         if isinstance(function, exp.Filter):

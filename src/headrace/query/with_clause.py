@@ -157,7 +157,7 @@ def _check(cte: exp.CTE, references: list[exp.Table]) -> None:
 
 
 def _wrong_place(reference: exp.Table, union: exp.Union) -> str | None:
-    """Return what the reference stands in that it must not; of several what PostgreSQL names."""
+    """Return the clause that the reference must not stand in; of several, PostgreSQL's choice."""
     place: str | None = None
     node: exp.Expr = reference
     while node is not union:
@@ -205,17 +205,17 @@ def _is_padded(item: exp.Expr, around: exp.Expr) -> bool:
 
 
 def with_defined(with_: exp.With, context: Context) -> Context:
-    """Return what is visible behind WITH.
+    """Return the context behind WITH, with its queries defined.
 
     Each query sees the ones before it, in a recursive WITH all.
     """
-    seen: set[str] = set()
+    names: set[str] = set()
     for cte in with_.expressions:
         name = _name(cte)
-        if name in seen:
+        if name in names:
             message = f'WITH query name "{name}" specified more than once'
             raise refuse("invalid-query", message, cte.args["alias"])
-        seen.add(name)
+        names.add(name)
     if not with_.args.get("recursive"):
         for cte in with_.expressions:
             context = context.defining(_name(cte), Defined(cte, context))

@@ -29,7 +29,7 @@ class Clock:
             self.phases[name] = self.phases.get(name, 0.0) + time.perf_counter() - started
 
 
-# What takes the same time whichever way a table is computed: its visible change is the same.
+# Phases that take the same time in either mode, because the visible change is the same.
 EITHER_WAY = frozenset({"cut", "publish"})
 
 

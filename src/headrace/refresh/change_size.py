@@ -28,7 +28,7 @@ JOBS_TO_WARM_UP = 20
 
 
 def expected_effort(engine: Engine, state: State, group: Group, changed: frozenset[str]) -> Effort:
-    """Return how many rows a refresh of a table or a cycle would take in, and over how many."""
+    """Return the effort ahead of a refresh: the rows to take in, and the rows that are stored."""
     rows: dict[str, int] = {}
     for table in group:
         if table.epoch > 0:
@@ -102,7 +102,7 @@ def _changed(engine: Engine, state: State, group: Group, name: str) -> bool:
         if reading.only_adds(counted, total):
             return True
     elif total.rows.num_rows:
-        # Their weights do not add up to zero.
+        # The change is netted: the weights of its rows do not add up to zero.
         return True
     columns = _read(state, group, name)
     if total.rows is None and len(columns) == len(state.relation(name).columns):
@@ -148,10 +148,9 @@ def check_change_limit(
 ) -> None:
     """Raise `change-too-large` if a table would take in more rows than its `max_change_rows`.
 
-    Tables that are `allowed` take in whatever comes, since somebody has said so.
-
-    Rows are counted as they are stored: an update is two, and what is alike in one cut is one.
-    What a table was made from does not count, nor do columns that it does not read.
+    Tables that are `allowed` take in a change of any size. Rows are counted as they are stored: an
+    update is two, and rows that are alike in one cut are one. Neither the rows that a table was
+    filled from count nor changes in columns that the table does not read.
     """
     settings = engine.settings(state)
     for table in group:

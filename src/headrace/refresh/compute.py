@@ -35,7 +35,8 @@ from headrace.spark.profiles import Profile
 from headrace.spark.run import Input, TooLarge
 from headrace.store import WEIGHT, Pin, net
 
-# Of the text of a delta query Spark has generated code, if it is the one for a single task.
+# A delta query over at most so many rows runs in a single task, by the text that Spark has
+# generated code for.
 MOST_IN_ONE_TASK = 3_000_000
 # Of these, so many may come from files, which several tasks would read faster.
 MOST_FROM_FILES = 1_000_000
@@ -50,7 +51,7 @@ def compute(
     epoch: int,
     clock: Clock,
 ) -> dict[str, Relation]:
-    """Run every stage and append its rows at `epoch`; gives its relations with their new pins.
+    """Run every stage, append its rows at `epoch`, and return the relations with their new pins.
 
     `tables` is one, or all of a cycle; `relations` are those that their stages write. Nothing
     counts before it is published.
@@ -123,7 +124,7 @@ def _append(
     epoch: int,
     clock: Clock,
 ) -> dict[str, Pin]:
-    """Append what a loop found to its relations; their pins."""
+    """Append the rows that a loop found to its relations, and return their pins."""
     pins: dict[str, Pin] = {}
     with clock.phase("commit"):
         for name, appended in rows.items():
@@ -136,7 +137,7 @@ def _append(
 
 @dataclass(frozen=True)
 class Computed:
-    """The pin after a stage's rows were appended, and which way it went in the end."""
+    """The pin after a stage's rows were appended, and the strategy by which they were computed."""
 
     pin: Pin
     reason: str
@@ -155,7 +156,7 @@ def _compute_stage(
             return None
         grows = _grows(reading, step, inputs, moved)
         if moved != watched or grows != step.grows:
-            # What changed in columns that nobody reads takes no part in the query.
+            # Changes in columns that the stage does not read are left out of the query.
             with clock.phase("plan"):
                 decision = Decision(step.mode, step.reason)
                 step = taking_in(step.stage, decision, moved, grows=grows)
@@ -270,10 +271,10 @@ def _keys(plan_input: PlanInput, stale: pa.Table, relation: Relation) -> Input:
 def _grows(
     reading: InputReader, step: ComputeStage, inputs: list[Input], moved: frozenset[str]
 ) -> bool:
-    """Return whether to take in the change as one that takes no row away, which it has to be.
+    """Return whether to take in the change by the query for changes that take no row away.
 
-    A small change is taken in so where that is expected, because another text would cost more than
-    it spares; a large one wherever it is found to be so.
+    That query needs such a change. A small change is taken in by it only if that was expected,
+    because another text would cost more than it spares; a large one whenever its files show it.
     """
     if not step.stage.may_be_stale:
         return False

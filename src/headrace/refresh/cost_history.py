@@ -39,7 +39,7 @@ class CostHistory:
             costs = self._known.get(relation)
         if costs is not None:
             return costs
-        # Nobody else refreshes the table meanwhile; the catalog is not asked under our lock.
+        # Nobody else refreshes the table meanwhile; the catalog is not queried under our lock.
         recorded = past_of(catalog, relation)
         with self._turn:
             return self._known.setdefault(relation, recorded)
@@ -110,7 +110,7 @@ def _most_rows(
         changed = {**dict.fromkeys(inputs, 0), min(inputs): rows}
         return incremental_seconds(Effort(changed, stored), past, full) <= MARGIN * full
 
-    # What is expected rises with the rows; an update of every row is two for each.
+    # Expected costs rise with the rows; an update of every row is two for each.
     low, high = 0, 2 * stored
     if is_cheaper(high):
         return None

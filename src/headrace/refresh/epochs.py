@@ -25,7 +25,8 @@ def newest_cut(state: State) -> int:
 def newest_known(state: State, tables: Iterable[StreamTable]) -> int:
     """Return the newest epoch of any cut, of the tables, and of the stream tables that these read.
 
-    What takes them in is of no older epoch, so that an epoch shows nothing of a later one.
+    A refresh that takes them in is of no older epoch, so that an epoch shows nothing of a later
+    one.
     """
     members = tuple(tables)
     read = (state.origin(name) for table in members for name in table.inputs)
@@ -86,17 +87,17 @@ def _published(state: State, relation: str) -> int:
 def data_time(state: State, table: StreamTable, moved: Times) -> datetime | None:
     """Return the time of the oldest cut that a table shows once it has taken in its inputs.
 
-    A stream table that lacks nothing of what is there is as fresh as its own inputs, whenever it
-    was published.
+    A stream table that lacks no available change is as fresh as its own inputs, whenever it was
+    published.
     """
     times: list[datetime] = []
-    seen = {table.relation}
+    visited = {table.relation}
 
     def visit(names: Iterable[str]) -> None:
         for name in names:
-            if name in seen:
+            if name in visited:
                 continue
-            seen.add(name)
+            visited.add(name)
             origin = state.origin(name)
             if name in moved:
                 time = moved[name]
@@ -119,7 +120,7 @@ def data_time(state: State, table: StreamTable, moved: Times) -> datetime | None
 def lacks(state: State, table: StreamTable) -> frozenset[str]:
     """Return the inputs with changes beyond what the table has taken in; its own relation is none.
 
-    What changes only in an input's operator state is no change to those that read it.
+    A change of only the operator state of an input is no change to the readers of the input.
     """
     return frozenset(
         name

@@ -37,7 +37,7 @@ class ExplainedStage:
 
     @property
     def places(self) -> int:
-        """In how many places of the query its rows are read."""
+        """The number of places of the query in which its rows are read."""
         return sum(times for _, times in self.read_by)
 
 
@@ -47,8 +47,8 @@ class Explanation:
 
     Its place among other stream tables is its stratum, how it depends on each table that it reads,
     the component of tables that read each other and the group of several tables, if it is in one.
-    `outlook` says how each refresh is chosen, `found` by which way rows were last found by their
-    keys; a query that is only asked about has neither.
+    `outlook` says how each refresh is chosen, `found` by which access path rows were last found by
+    their keys; a query without a table has neither.
     """
 
     name: str
@@ -106,7 +106,7 @@ class Explanation:
 
 
 def _scale(column: OutputColumn) -> str:
-    """Numerics without a scale of their own are kept to a fixed one, which is shown."""
+    """Return the fixed scale of a numeric without a scale of its own, as a remark on the column."""
     if column.type.kind != "numeric" or column.type.declared:
         return ""
     how = "rounded" if column.type.rounded else "kept"
@@ -122,10 +122,10 @@ def explain(
     follow: bool = True,
     growing: frozenset[str] = frozenset(),
 ) -> Explanation:
-    """Explain a table that exists or is only asked about; `names` gives relations their names.
+    """Explain a table, or a query before a table is made; `names` gives relations their names.
 
-    It is the first of `group`, which has all tables of its cycle if it is in one. Of its inputs
-    those `growing` are expected to gain rows only.
+    The table is the first of `group`, which has all tables of its cycle if it is in one. Of its
+    inputs those `growing` are expected to gain rows only.
     """
     table, definition = group[0], definitions[0]
     own = frozenset(table.relation for table in group)
@@ -161,9 +161,9 @@ def explain(
 
 
 def found_by_keys(refreshes: Iterable[Refresh], names: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what the first of the refreshes that found rows by their keys says of each input."""
+    """Return lines on the inputs of the first of the refreshes that looked up rows by keys."""
     stages = next(
-        (access.stages for access in refreshes if any(s.accesses for s in access.stages)), ()
+        (refresh.stages for refresh in refreshes if any(s.accesses for s in refresh.stages)), ()
     )
     return tuple(
         f"{access.version} of {names.get(access.relation, access.relation)}:"
@@ -187,12 +187,12 @@ def _stage(
         names.get(stage.relation, stage.relation),
         step.mode,
         step.reason,
-        tuple(_read(i, step, names) for i in inputs),
+        tuple(_read(plan_input, step, names) for plan_input in inputs),
         sql,
         tuple(
-            (names.get(other.relation, other.relation), times)
-            for other in definition.stages
-            if (times := _times(stage.relation, other.region))
+            (names.get(reader.relation, reader.relation), times)
+            for reader in definition.stages
+            if (times := _times(stage.relation, reader.region))
         ),
     )
 
@@ -226,7 +226,7 @@ def _names(scan: Scan, columns: tuple[str, ...]) -> Iterator[str]:
 
 
 def _rounds(step: ComputeLoop, stage: Stage) -> str:
-    """Return the queries of a loop's rounds, each under the name of what it finds."""
+    """Return the queries of a loop's rounds, each under the name of the rows that it finds."""
     loop = step.loop
     if loop is None or stage.variable is None:
         return describe(stage.region)

@@ -55,9 +55,9 @@ class LoopRun:
 def run_loop(
     engine: Engine, step: ComputeLoop, reading: InputReader, most: int, clock: Clock
 ) -> LoopRun | None:
-    """Run the loop, at most so many rounds; None if nothing that it reads has changed after all.
+    """Run at most `most` rounds of the loop; None if no input of the loop has changed after all.
 
-    `NotConverged` is raised where it finds no end.
+    Raise `NotConverged` if the loop reaches no fixed point.
     """
     own = frozenset(stage.relation for stage in step.stages)
     inputs = tuple(
@@ -99,9 +99,10 @@ def run_loop(
 def _change(
     reading: InputReader, step: ComputeLoop, name: str
 ) -> Literal["changed", "grown"] | None:
-    """Return whether a relation outside has rows beyond what was taken in that some stage reads.
+    """Return whether an outside relation `changed` where some stage reads it, or only has `grown`.
 
-    It has grown if none of them takes one away.
+    A change counts if it is beyond what was taken in. The relation has grown if no row was taken
+    away.
     """
     read: set[str] = set()
     for stage in step.stages:
@@ -129,11 +130,11 @@ def compute_loop(
     most: int,
     grown: frozenset[str] = frozenset(),
 ) -> tuple[Rows, int]:
-    """Run the rounds of a loop, at most so many; the rows to append, and how many there were.
+    """Run at most `most` rounds of a loop; return the rows to append and the number of rounds.
 
-    `stored` says that there are rows of an earlier refresh. A `full` evaluation does not look at
-    them before its end; else what they lack is found from the changes of `changed`, of which those
-    that have `grown` lost nothing.
+    `stored` says that there are rows of an earlier refresh. A `full` evaluation compares with them
+    only at its end; otherwise the rounds find what they lack from the changes of `changed`, of
+    which those that have `grown` lost nothing.
     """
     from_scratch = full or not stored
     machine = SparkMachine(engine, loop, reading, stored=not from_scratch, change=not from_scratch)
@@ -152,7 +153,7 @@ def compute_loop(
 def _recomputed(
     engine: Engine, stage: Stage, reading: InputReader, *, stored: bool, most: int
 ) -> tuple[Rows, int]:
-    """Return a recursion that no loop can follow, by its definition; as what is to be appended."""
+    """Recompute a recursion that no loop can follow; return the rows to append and the levels."""
     recursion = stage.recursion
     assert recursion is not None
     output_columns = (column for _, column in stage.outputs)
@@ -166,7 +167,7 @@ def _recomputed(
 def _appended(
     reading: InputReader, relation: Relation, rows: pa.Table, *, replaces: bool
 ) -> pa.Table:
-    """Rows that are added to what is stored, or that replace it, as the log keeps them."""
+    """Return the rows to append for `rows` to be added to what is stored, or to replace it."""
     new_rows = to_schema(rows, stored_schema(relation))
     if not replaces:
         return net(new_rows)
@@ -287,9 +288,7 @@ class SparkMachine:
 
     def _is_small(self, plan_inputs: Iterable[PlanInput], inputs: Iterable[Input]) -> bool:
         """Return whether one task is enough: of a change, or if there is little to read at all."""
-        rows = sum(
-            self.count(plan_input.rows) for plan_input in inputs if plan_input.rows is not None
-        )
+        rows = sum(self.count(input_.rows) for input_ in inputs if input_.rows is not None)
         if self.change:
             return rows <= self.reading.limit
         logs = [

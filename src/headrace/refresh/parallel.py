@@ -20,7 +20,7 @@ def run_parallel(
     most: int,
     cancel: Callable[[], None],
 ) -> None:
-    """Run the tasks of all names, each after those it waits for, at most so many at once.
+    """Run the tasks of all names, each after those it waits for, at most `most` at once.
 
     `begin` gives the task of a name, or None where there is nothing to do, and `end` takes its
     result; both are called by this thread, one at a time. A task that nothing can run beside is
@@ -36,7 +36,7 @@ def run_parallel(
             others.discard(name)
 
     def find_ready() -> None:
-        """Begin all that waits for nothing; what has nothing to do is done at once."""
+        """Begin all names that wait for nothing; a name without a task is done at once."""
         while free := [name for name, others in waiting.items() if not others]:
             for name in free:
                 del waiting[name]

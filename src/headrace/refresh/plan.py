@@ -28,7 +28,7 @@ from headrace.render import inputs_of, render
 class Decision:
     """The mode of a refresh, and why.
 
-    `numbers` are those behind the reason. Plans are the same whatever they are.
+    `numbers` are those behind the reason; plans do not depend on them.
     """
 
     mode: Mode
@@ -48,9 +48,9 @@ UNREAD = Decision("SKIPPED", "no column that it reads changed")
 def decide(
     group: tuple[StreamTable, ...], requested_mode: RefreshMode | None, changed: frozenset[str]
 ) -> Decision:
-    """Decide full or differential, by the tables' mode, the requested one and the changes.
+    """Return the mode of a refresh by the tables' mode, the requested one and the changes.
 
-    The tables are one, or those of a cycle, which go one way.
+    The tables are one, or those of a cycle, which share the mode.
     """
     if any(table.epoch == 0 for table in group):
         return Decision("FULL", "first refresh")
@@ -90,9 +90,9 @@ def plan_refresh(
 ) -> tuple[Step, ...]:
     """Return the steps after the cut. `changed` are the inputs with rows beyond the frontier.
 
-    A stage whose inputs did not change is left out; one that runs counts as changed for the
-    stages above it. Without `follow` a recursion that is stratified is recomputed. Inputs that
-    are `growing` are expected to have gained rows only; whoever performs the steps looks.
+    A stage whose inputs did not change is left out; one that runs counts as changed for the stages
+    above it. Without `follow` a recursion that is stratified is recomputed. Inputs that are
+    `growing` are expected to have gained rows only, which the step that runs checks.
     """
     if decision.mode == "SKIPPED":
         return ()
@@ -206,7 +206,7 @@ def taking_in(
 def _watching(step: ComputeStage, moved: frozenset[str]) -> ComputeStage:
     """Return the step with the changes of its region among its inputs, read or not.
 
-    The one group without keys is recomputed from the state alone; without a change it is not.
+    The one group without keys is recomputed from the state alone, but only if there is a change.
     """
     names_read = {plan_input.name for plan_input in step.inputs}
     changes = inputs_of(Differentiation(moved).change(step.stage.region))
@@ -241,10 +241,10 @@ def _matches(plan: Operator) -> bool:
 
 
 def _growing_strategy(stage: Stage) -> str:
-    """Return a stage that could be left with stale groups, if rows went."""
+    """Return how a stage that may be left with stale groups takes in rows that only came."""
     if stage.partitions is not None:
-        whose = "of touched keys " if stage.keys else ""
-        return f"rows that came are merged with the first rows {whose}kept; these cannot run short"
+        scope = "of touched keys " if stage.keys else ""
+        return f"rows that came are merged with the first rows {scope}kept; these cannot run short"
     return "rows that came are added to touched groups; none can lose its MIN or MAX"
 
 
@@ -268,10 +268,10 @@ def _strategy(stage: Stage) -> str:
 
 
 def _partitions_strategy(partitions: Partitions) -> str:
-    """Return a window or a top: the rows of a partition depend on each other."""
+    """Return how a window or a top takes in a change: rows of a partition depend on each other."""
     if isinstance(partitions.operator, Top) and partitions.rows:
-        whose = "of touched keys " if partitions.keys else ""
-        return f"changes are merged with the first rows {whose}kept; if these run short, recomputed"
+        scope = "of touched keys " if partitions.keys else ""
+        return f"changes are merged with the first rows {scope}kept; if these run short, recomputed"
     if isinstance(partitions.operator, Top):
         return f"the first rows{' of touched keys' if partitions.keys else ''} are recomputed"
     if partitions.keys:

@@ -121,7 +121,7 @@ class LastPruning:
 def prune_history(engine: Engine, state: State, tables: Iterable[str]) -> None:
     """Remove old lines of these tables, unless that was done a moment ago.
 
-    What was to be done is published already, so a failure is logged and not raised.
+    The refreshes are published already, so a failure is logged and not raised.
     """
     now, last = time.monotonic(), engine.part(LastPruning)
     if last.at is not None and now < last.at + INTERVAL:

@@ -72,7 +72,8 @@ class RefreshRun:
     def epoch(self) -> int:
         """The epoch of all that is advanced; taken when it is first needed."""
         newest = newest_known(self.state, (*self.tables, *self.replaced))
-        # What takes the place of a table is of a later epoch: readers distinguish them by that.
+        # A table that takes the place of another is of a later epoch, by which readers distinguish
+        # the two.
         moving = [*may_move(self.state, self.tables), *self.replaced]
         if self.target is not None:
             moving += [table for table in self.tables if table.relation == self.target.relation]
@@ -135,7 +136,7 @@ class RefreshRun:
         """Publish all of it, and return the recorded refreshes by relation."""
         advanced, unread = tuple(self.advanced), tuple(self.unread)
         tables = [
-            *(unread_table.table for unread_table in advanced),
+            *(advanced_table.table for advanced_table in advanced),
             *(unread_table.table for unread_table in unread),
         ]
         try:
@@ -151,14 +152,12 @@ class RefreshRun:
                 )
         except HeadraceError as error:
             failed = tuple(
-                self.attempts.get(unread_table.table.relation) for unread_table in advanced
+                self.attempts.get(advanced_table.table.relation) for advanced_table in advanced
             )
-            self._remember(
-                tuple(unread_table for unread_table in failed if unread_table is not None), error
-            )
+            self._remember(tuple(attempt for attempt in failed if attempt is not None), error)
             raise
         self.engine.part(CostHistory).add(done)
-        return {unread_table.table: unread_table for unread_table in done}
+        return {refresh.table: refresh for refresh in done}
 
     def finish(self) -> dict[str, Refresh]:
         """Publish, if a table has taken in anything, and return the refreshes by relation."""
@@ -216,7 +215,9 @@ class RefreshRun:
                 allowed = frozenset[str]() if self.target is None else self.target.allowed
                 check_change_limit(self.engine, group, changed, state, allowed)
                 decision, effort = self._chosen(attempts, requested_mode, changed, state)
-                attempts = tuple(replace(o, decision=decision, effort=effort) for o in attempts)
+                attempts = tuple(
+                    replace(attempt, decision=decision, effort=effort) for attempt in attempts
+                )
                 self.attempts.update((attempt.table.relation, attempt) for attempt in attempts)
                 definitions = tuple(define(table, state) for table in group)
                 return advance(self.engine, attempts, definitions, changed, state, moved)
@@ -231,9 +232,8 @@ class RefreshRun:
         changed: frozenset[str],
         state: State,
     ) -> tuple[Decision, Effort]:
-        """Return what was decided, or the cheaper way where that may be chosen.
+        """Return the decision, or the cheaper mode where it may be chosen; and the effort ahead.
 
-        And what lies before it.
         All tables of a cycle have the same past.
         """
         engine, decision = self.engine, attempts[0].decision
@@ -255,11 +255,13 @@ class RefreshRun:
         )
 
     def _strata_skipped(self, table: StreamTable) -> int:
-        """In how many strata below a table, all done by now, no change came into any table."""
+        """Return the number of strata below a table, all done by now, without a changed table."""
         if not self.engine.settings(self.state).enable_stratum_skip:
             return 0
         strata = by_stratum(upstream(self.tables, table))
-        moved = {table.table.relation for table in self.advanced} | {table.relation}
+        moved = {advanced_table.table.relation for advanced_table in self.advanced} | {
+            table.relation
+        }
         return sum(moved.isdisjoint(table.relation for table in stratum) for stratum in strata)
 
     @cached_property

@@ -18,10 +18,10 @@ Reads = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 def consistency_groups(state: State, settings: Settings) -> Mapping[str, tuple[str, ...]]:
-    """Return, for the relation of every stream table those of all that move with it.
+    """Return, for the relation of every stream table, the relations that move with it.
 
-    None if it is alone.
-    A group that is not atomic moves table by table, and cycles in it as a whole.
+    Empty for a table that is alone. A group that is not atomic moves table by table, and cycles in
+    it as a whole.
     """
     tables = {table.relation: table for table in state.stream_tables}
     all_groups = _groups(

@@ -5,8 +5,8 @@
                        beyond the largest in proportion, or by a slope that is guessed from the
                        recompute where that is less
 
-A guess is low rather than high: what was thought too cheap is tried once and known from then on,
-what was thought too dear would never be tried.
+A guess is low rather than high: a mode with too low a guess is tried once, and its cost is known
+from then on; a mode with too high a guess would never be tried.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import Literal, TypeAlias
 
 from headrace.catalog.records import Effort
 
-# So many refreshes of each way are remembered; the latest so many of about one size count.
+# So many refreshes of each mode are remembered; the latest so many of about one size count.
 REMEMBERED = 64
 LATEST = 5
 
-# Up to so many stored rows, either way takes what starting a query takes.
+# Up to so many stored rows, either mode takes as long as starting a query.
 FEW_ROWS = 10_000
 
 # Full is taken if incremental is likely to take so many times as long.
@@ -35,13 +35,13 @@ STARTING = 0.3
 # A recompute over so many times more or fewer rows does not predict this one.
 COMPARABLE = 8
 
-# What was seen while Spark was warming up counts for this part of what it took.
+# The time of a refresh while Spark was warming up counts for this part of it.
 WARMING_UP = 0.5
 
-# After so many refreshes the other way, a way is thought to take less than it took, after twice as
-# many half of it: so what finding out costs is a few per cent of what those refreshes took. A
-# recompute is never thought to take less than half: a large one is not tried for a small hope. What
-# following so many rows takes is found out sooner where it was only guessed.
+# After so many refreshes in the other mode, a mode is expected to take less than it last took, and
+# after twice as many half of that: so a trial costs a few per cent of what those refreshes took. A
+# recompute is never expected to take less than half: a large one is not tried for a small gain. An
+# incremental refresh of so many rows is tried sooner if its cost was only guessed.
 PATIENCE = 20
 PATIENCE_WITH_GUESSES = 4
 LEAST_HOPE = 0.5
@@ -65,29 +65,29 @@ class RefreshCosts:
 
     @staticmethod
     def of(lines: Iterable[tuple[str, Effort]]) -> RefreshCosts:
-        """What counts of the lines: those since the table was made, the latest of each way."""
-        kept: list[tuple[str, Effort]] = []
+        """Return the costs that count: since the table was made, the latest of each mode."""
+        remembered: list[tuple[str, Effort]] = []
         left = {"FULL": REMEMBERED, "DIFFERENTIAL": REMEMBERED}
         for mode, effort in lines:
             if left[mode] > 0:
                 left[mode] -= 1
-                kept.append((mode, effort))
+                remembered.append((mode, effort))
             if effort.first:
                 break
-        return RefreshCosts(tuple(kept))
+        return RefreshCosts(tuple(remembered))
 
     def then(self, mode: str, effort: Effort) -> RefreshCosts:
-        """Return the past after one more refresh."""
+        """Return the costs with one more refresh."""
         return RefreshCosts.of(((mode, effort), *self.lines))
 
     def taken(self, way: Way) -> list[Effort]:
-        """Return the refreshes that went one way, newest first."""
+        """Return the refreshes of one mode, newest first."""
         return [effort for mode, effort in self.lines if mode == way]
 
     def hope(self, way: Way, rows: int = 0) -> float:
         """Return the part of a mode's known cost that it may take by now.
 
-        It is the less the more such refreshes went the other way since.
+        The part shrinks with the number of refreshes in the other mode since.
         """
         waited, patience = 0, PATIENCE_WITH_GUESSES
         for mode, effort in self.lines:
@@ -144,18 +144,20 @@ def first_share(changed: int) -> float:
 def full_seconds(stored: int, past: RefreshCosts) -> float | None:
     """Return what a recompute is likely to take over so many stored rows.
 
-    None if none was like it.
+    None without a comparable recompute.
     """
-    seen = [
+    comparable = [
         effort
         for effort in past.taken("FULL")
         if effort.stored <= COMPARABLE * stored and stored <= COMPARABLE * effort.stored
     ]
     # The refresh that makes a table has nothing to compare with, and writes all of its rows.
-    seen = _trusted([effort for effort in seen if not effort.first] or seen)
-    if not seen:
+    comparable = _trusted([effort for effort in comparable if not effort.first] or comparable)
+    if not comparable:
         return None
-    shares = ((effort.seconds, max(stored, 1) / max(effort.stored, 1)) for effort in seen[:LATEST])
+    shares = (
+        (effort.seconds, max(stored, 1) / max(effort.stored, 1)) for effort in comparable[:LATEST]
+    )
     return _typical(_in_proportion(seconds, share) for seconds, share in shares)
 
 
@@ -178,14 +180,14 @@ def incremental_seconds(ahead: Effort, past: RefreshCosts, full: float) -> float
 
 
 def incremental_points(changed: frozenset[str], past: RefreshCosts) -> tuple[Point, ...]:
-    """Return what refreshes took that followed changes of these inputs, or if none did, of any.
+    """Return points through refreshes with changes of just these inputs, or if none, of any.
 
     One point for each size, in powers of two; with more rows never less.
     """
     every = past.taken("DIFFERENTIAL")
-    seen = _trusted([effort for effort in every if effort.changed.keys() == changed] or every)
+    efforts = _trusted([effort for effort in every if effort.changed.keys() == changed] or every)
     sizes: dict[int, list[Effort]] = {}
-    for effort in seen:
+    for effort in efforts:
         same = sizes.setdefault(effort.rows.bit_length(), [])
         if len(same) < LATEST:
             same.append(effort)
@@ -201,7 +203,7 @@ def incremental_points(changed: frozenset[str], past: RefreshCosts) -> tuple[Poi
 
 
 def _rising(points: list[Point]) -> tuple[Point, ...]:
-    """Return the points with those that fall back levelled with the ones before them."""
+    """Return the points with seconds that never fall: neighbours that do get their average."""
     levels: list[list[Point]] = []
     for point in points:
         level = [point]
@@ -224,18 +226,21 @@ def _typical(seconds: Iterable[float]) -> float:
 def _trusted(seen: list[Effort]) -> list[Effort]:
     """Return the refreshes that Spark was warm for.
 
-    If there are none, all, for what they may take.
+    If there are none, return all, with the seconds that they may take once it is warm.
     """
     warm = [effort for effort in seen if effort.warm]
     return warm or [replace(effort, seconds=effort.seconds * WARMING_UP) for effort in seen]
 
 
 def _in_proportion(seconds: float, share: float) -> float:
-    """Return what so many times as many rows are likely to take."""
+    """Return the likely duration with `share` times as many rows."""
     fixed = min(seconds, STARTING)
     return fixed + (seconds - fixed) * share
 
 
 def _terms(changed: int) -> int:
-    """What a change of all rows costs, in recomputes: the change of each input meets all others."""
+    """Return the cost of a change of all rows, in recomputes.
+
+    The change of each input meets all other inputs.
+    """
     return changed + 1

@@ -34,7 +34,7 @@ class _RemainingQuery:
 def remaining(step: ComputeStage, empty: frozenset[Path]) -> ComputeStage | None:
     """Return the step without the terms that empty scans leave without rows, if worth it.
 
-    None if no rows are left at all.
+    None if no term is left.
     """
     if not empty:
         return step
@@ -49,14 +49,14 @@ def remaining(step: ComputeStage, empty: frozenset[Path]) -> ComputeStage | None
     if query.left_out != [empty]:
         return step
     read = {plan_input.name for plan_input in inputs_of(plan)}
-    # In the order in which, and with all columns with which, they are given.
+    # Inputs are given in this order and with all of these columns.
     inputs = tuple(plan_input for plan_input in step.inputs if plan_input.name in read)
     return replace(step, plan=plan, inputs=inputs, sql=_text(query, empty))
 
 
 @lru_cache(MOST_QUERIES)
 def _known(query: _RemainingQuery) -> _RemainingQuery:
-    """Return the query that was seen first of those with the same text."""
+    """Return the query that came first of those with the same text."""
     return query
 
 

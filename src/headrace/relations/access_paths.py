@@ -34,13 +34,13 @@ PROBE_BEGINS = 10.0
 PROBE_A_KEY = 0.02
 LOOK_UP_BEGINS = 2.0
 LOOK_UP_A_VALUE = 0.000_02
-# After an inconclusive probe, the next one of that column waits for so long.
+# The pause between an inconclusive probe of a column and the next probe of the column.
 PAUSE_SECONDS = 60.0
 
 
 @dataclass
 class FailedProbes:
-    """Until when, by the process's clock, failed probes of columns are not repeated."""
+    """Times, by the process's clock, until which failed probes of columns are not repeated."""
 
     until: dict[tuple[str, str], float] = field(default_factory=dict)
 
@@ -72,7 +72,7 @@ class AccessPaths:
     def find(self, plan_input: PlanInput, keys: Keys) -> tuple[pa.Table, AccessPath]:
         """Return the weighted rows of the input with one of the keys, not netted.
 
-        If they are more than the reading's `most_found`, they are not all.
+        A result of more rows than the reading's `most_found` is incomplete.
         """
         reading = self.reading
         if self.requested in ("index", "pruned", "scan"):
@@ -87,7 +87,7 @@ class AccessPaths:
         return reading.lookup(plan_input, keys), "index" if indexed else pruned
 
     def _may_probe(self, plan_input: PlanInput, keys: Keys, reached: int) -> bool:
-        """Return whether a probe is asked for, or likely faster than comparing so many rows."""
+        """Return whether a probe is requested, or likely faster than comparing `reached` rows."""
         if self.requested == "probe":
             return True
         if self.requested != "auto" or not len(keys):
@@ -96,7 +96,10 @@ class AccessPaths:
         return PROBE_BEGINS + PROBE_A_KEY * len(keys) < look_up
 
     def _probed(self, plan_input: PlanInput, keys: Keys) -> pa.Table | None:
-        """Return what the source's index finds, taken back to the epoch that is read."""
+        """Return the rows that the source's index finds, as of the epoch that is read.
+
+        None without a conclusive probe. Changes after the epoch that is read are taken back.
+        """
         state, reading = self.reading.state, self.reading
         source = next((s for s in state.sources if s.relation == plan_input.relation), None)
         if source is None or not _is_buffered(source):
@@ -112,7 +115,7 @@ class AccessPaths:
             database_record.system_identifier,
             database_record.timeline,
         )
-        values = {name: probed.tolist() for name, probed in keys.integers.items()}
+        values = {name: integers.tolist() for name, integers in keys.integers.items()}
         database = self.engine.source_database(database_record)
         most = reading.most_found(plan_input)
         probed = probe(database, source, cut, values, plan_input.columns, most)

@@ -31,22 +31,22 @@ from headrace.store import LogFile, Pin, RelationLog
 from headrace.store.compaction import worth_merging
 
 ROWS_A_PART = 1_000_000
-# Compacting so many rows takes a commit or two; a refresh need not wait for more.
+# Merging so many rows takes as long as a commit or two; a refresh need not wait for more.
 AT_ONCE_ROWS = 50_000
 
 logger = logging.getLogger(__name__)
 
 
 def epochs_needed(state: State, relation: str) -> frozenset[int]:
-    """Return the epochs that some reader needs as its "before": where each of them stands."""
+    """Return the epochs that readers need as their "before": those of their frontiers."""
     return frozenset(taken_in(reader, relation) for reader in state.readers(relation))
 
 
 def compact(engine: Engine, relations: Iterable[str], fence: int) -> None:
     """Compact old epochs of these relations where that is worth it, and pin the result.
 
-    The work before it is published already, so a failure here is logged and not raised; the
-    next writer finds the logs as they are.
+    The work of the caller is published already, so a failure is logged and not raised; the next
+    writer finds the logs as they are.
     """
     names = tuple(relations)
     try:
@@ -59,13 +59,13 @@ def compact(engine: Engine, relations: Iterable[str], fence: int) -> None:
 
 
 def _compact(engine: Engine, names: tuple[str, ...], fence: int) -> None:
-    # In this order: a refresh that ends in between is in the state by then.
-    held = {name: engine.epochs_held(name) for name in names}
+    # Held epochs are read before the state: a refresh that ends in between is in the state.
+    held_epochs = {name: engine.epochs_held(name) for name in names}
     state = engine.catalog.state()
     moved = []
     for name in names:
         relation = state.relation(name)
-        needed = epochs_needed(state, name) | held[name]
+        needed = epochs_needed(state, name) | held_epochs[name]
         pin = _shortened(engine, relation, needed, engine.settings(state).collect_rows)
         if pin != relation.pin:
             moved.append(replace(relation, pin=pin))
@@ -77,7 +77,7 @@ def _compact(engine: Engine, names: tuple[str, ...], fence: int) -> None:
     retention = timedelta(seconds=engine.settings(state).history_retention)
     replaced = {relation.id for relation in moved}
     for name in names:
-        # What is being written is unnamed, too.
+        # Files that a merge is writing are named by no commit either.
         if engine.part(Merges).being_merged(name):
             continue
         if name in replaced or engine.store.vacuum_is_due(name, retention):
@@ -87,7 +87,7 @@ def _compact(engine: Engine, names: tuple[str, ...], fence: int) -> None:
 def _shortened(engine: Engine, relation: Relation, needed: frozenset[int], limit: int) -> Pin:
     """Return the pin after files were replaced by merged ones, or the same pin.
 
-    Under a daemon larger sums are begun now and put in place by a later call.
+    Under a daemon larger merges are begun now, and a later call puts them in place.
     """
     store, merges, name, pin = engine.store, engine.part(Merges), relation.id, relation.pin
     files = store.files(name, pin, 0, pin.epoch)
@@ -142,11 +142,11 @@ def _write(
         files=tuple(file.uri for file in chosen),
     )
     parts = 1 + sum(file.rows for file in chosen) // ROWS_A_PART
-    # Not counted: it may end in the middle of a refresh that has nothing to do with it.
+    # Not counted: the jobs may end in the middle of an unrelated refresh.
     engine.runner.write(in_ranges(text, log.arrangement, parts), [files], folder, counted=False)
 
 
-# What has failed is not tried again for so long.
+# The pause before a failed merge is retried.
 PAUSE_SECONDS = 60.0
 
 
@@ -166,7 +166,7 @@ class CompactedRun:
     sum: Sum
 
     def fits(self, files: tuple[LogFile, ...], needed: Iterable[int]) -> bool:
-        """Return whether the files are all still there, and nobody stands between their epochs."""
+        """Return whether the files are all still there, and no needed epoch is between theirs."""
         first, last = self.chosen[0].first_epoch, self.chosen[-1].last_epoch
         return set(self.chosen) <= set(files) and not any(first <= e < last for e in needed)
 
@@ -184,7 +184,7 @@ class Merges:
     def begin(self, relation: str, chosen: tuple[LogFile, ...], work: Callable[[], Sum]) -> None:
         """Have `work` merge the chosen files, unless a merge of the relation failed lately.
 
-        None of the relation is under way.
+        The caller has checked that no merge of the relation is under way.
         """
         with self._lock:
             assert relation not in self._begun
@@ -227,7 +227,7 @@ class Merges:
         return True
 
     def wait(self, seconds: float | None = None) -> None:
-        """Wait for all merges under way, at most so long."""
+        """Wait for all merges under way, at most so many seconds."""
         with self._lock:
             # A future that was cancelled before it began is never reported as done.
             futures = [future for _, future in self._begun.values() if not future.cancelled()]

@@ -32,31 +32,31 @@ def shown_rows(relation: Relation, version: Version = "after") -> Operator:
 def published_frame(
     engine: Engine, state: State, table: StreamTable, upto: int | None = None
 ) -> DataFrame:
-    """Return the table at its published epoch, or as last published up to another.
+    """Return a frame of the table at its published epoch, or as last published up to `upto`.
 
     Later refreshes do not change what the frame shows. Conditions on the column that the log is
-    kept apart by reach its files. `epoch-expired` where the log no longer has the table of
+    kept apart by reach its files. Raise `epoch-expired` where the log no longer has the table of
     that epoch.
     """
-    shown = shown_rows(state.relation(table.relation))
+    plan = shown_rows(state.relation(table.relation))
     limits = {} if upto is None else {table.relation: _readable(engine, state, table, upto)}
     reading = InputReader(engine.store, state, {}, limit=0, upto=limits)
-    inputs = [reading.input(wanted) for wanted in inputs_of(shown)]
+    inputs = [reading.input(plan_input) for plan_input in inputs_of(plan)]
     names = tuple(column.name for column in table.columns)
     apart = engine.store.arrangement(table.relation, state.relation(table.relation).pin).apart
     plain = frozenset() if apart is None else frozenset({apart})
-    return engine.runner.frame(render_native(shown, names, plain), inputs)
+    return engine.runner.frame(render_native(plan, names, plain), inputs)
 
 
 def changed_frame(
     engine: Engine, state: State, table: StreamTable, after: int, upto: int | None = None
 ) -> DataFrame:
-    """Return the netted change of the table after one epoch, with `_weight`.
+    """Return a frame of the table's netted change after the epoch `after`, with `_weight`.
 
-    0 is before its first row.
-    `epoch-expired` where the log no longer has what came after.
+    Epoch 0 is before the first row. Raise `epoch-expired` where the log no longer has what came
+    after.
     """
-    shown = Net(shown_rows(state.relation(table.relation), "change"))
+    plan = Net(shown_rows(state.relation(table.relation), "change"))
     last = state.relation(table.relation).pin.epoch
     if upto is not None and after >= upto:
         first = last
@@ -65,15 +65,16 @@ def changed_frame(
         last = last if upto is None else _readable(engine, state, table, upto)
     span = {table.relation: first}, SMALL_ROWS, {table.relation: last}
     reading = InputReader(engine.store, state, *span)
-    inputs = [reading.input(wanted) for wanted in inputs_of(shown)]
+    inputs = [reading.input(plan_input) for plan_input in inputs_of(plan)]
     names = tuple(column.name for column in table.columns)
-    return engine.runner.frame(render(shown, names), inputs)
+    return engine.runner.frame(render(plan, names), inputs)
 
 
 def _readable(engine: Engine, state: State, table: StreamTable, epoch: int) -> int:
-    """Return an epoch that the log can be read at, with the rows that readers saw at the given one.
+    """Return an epoch at which the log can be read and has the rows of the given one.
 
-    Since the latest change that readers see, that is the pin's: a compaction matters no more.
+    From the latest change that readers see on, this is the pin's epoch, at which the log can be
+    read after any compaction.
     """
     relation = state.relation(table.relation)
     if epoch >= relation.changed_at:
@@ -97,7 +98,10 @@ def _require_known(engine: Engine, state: State, table: StreamTable, epoch: int)
     if first > epoch:
         # Where there are no rows, only the history knows whether the table was there.
         history = engine.catalog.refreshes(table.relation, None)
-        first = min((one.epoch for one in history if table.relation in one.versions), default=first)
+        first = min(
+            (refresh.epoch for refresh in history if table.relation in refresh.versions),
+            default=first,
+        )
     if first > epoch:
         raise _expired(table, epoch, f"The stream table was built or rebuilt at epoch {first}.")
 

@@ -50,8 +50,8 @@ class Definition:
         """
         if self.final.state is None:
             return ()
-        shown = {scalar: place for place, (_, scalar) in enumerate(self.final.outputs)}
-        places = [shown.get(column) for column in self.final.state.key_columns]
+        place_by_scalar = {scalar: place for place, (_, scalar) in enumerate(self.final.outputs)}
+        places = [place_by_scalar.get(column) for column in self.final.state.key_columns]
         return tuple(place for place in places if place is not None) if None not in places else ()
 
 
@@ -83,10 +83,10 @@ class InputSchema:
     ) -> InputSchema:
         """Return the schema of inputs, each by what the query or its views see of it."""
         conditions = {
-            (plan_input.relation, condition)
-            for plan_input in inputs.values()
-            if isinstance(plan_input, StreamTable)
-            and (condition := state.relation(plan_input.relation).condition) is not None
+            (origin.relation, condition)
+            for origin in inputs.values()
+            if isinstance(origin, StreamTable)
+            and (condition := state.relation(origin.relation).condition) is not None
         }
         return InputSchema(
             tuple(bound_table(origin, named) for named, origin in inputs.items()),
@@ -100,15 +100,15 @@ class InputSchema:
         # A table of the home database may be named with or without that database.
         places = self.search_path if schema is None else (schema, schema.partition(".")[2])
         for candidate in places:
-            found: tuple[BoundTable | BoundView, ...] = (*self.tables, *self.views)
-            for item in found:
+            relations: tuple[BoundTable | BoundView, ...] = (*self.tables, *self.views)
+            for item in relations:
                 if (item.schema, item.name) == (candidate, name):
                     return item
         return None
 
 
 def as_named(origin: Input) -> InputNames:
-    """Return all that there is to be seen of an input."""
+    """Return the own names of an input: its schema, its name and all of its columns."""
     return InputNames(origin.schema, origin.name, tuple(column.name for column in origin.columns))
 
 
@@ -129,14 +129,14 @@ def bound_table(origin: Input, named: InputNames) -> BoundTable:
             )
         by_number = {column.number: column.name for column in origin.columns}
         keys = tuple(tuple(by_number[number] for number in key) for key in origin.keys)
-    seen = tuple(columns[name] for name in named.columns if name in columns)
-    known = frozenset(column.name for column in seen)
+    visible_columns = tuple(columns[name] for name in named.columns if name in columns)
+    visible_names = frozenset(column.name for column in visible_columns)
     return BoundTable(
         origin.relation,
         named.schema,
         named.name,
-        seen,
-        tuple(key for key in keys if known.issuperset(key)),
+        visible_columns,
+        tuple(key for key in keys if visible_names.issuperset(key)),
     )
 
 
@@ -172,15 +172,15 @@ def rebound(table: StreamTable, state: State) -> BoundQuery:
 
 
 def stored_edges(bound: BoundQuery) -> dict[str, tuple[str, ...]]:
-    """Return how a query depends on each relation that it reads, as a stream table keeps it."""
+    """Return how a query depends on each relation that it reads, as a stream table records it."""
     return {edge.relation: edge.operators for edge in classify(bound.written)}
 
 
 def edges_of(table: StreamTable, state: State) -> Mapping[str, tuple[str, ...]]:
     """Return how a table that exists depends on what it reads.
 
-    Classified here if it is not kept yet.
-    Where its query cannot be bound any more, nothing is known to be monotone.
+    The query of a table without recorded edges is classified here. If the query cannot be bound any
+    more, no edge counts as monotone.
     """
     if table.edges or table.is_uninitialized:
         return table.edges
@@ -193,7 +193,7 @@ def edges_of(table: StreamTable, state: State) -> Mapping[str, tuple[str, ...]]:
 def follow(table: StreamTable, moved: Mapping[str, str]) -> StreamTable:
     """Return the table over relations that took the place of others.
 
-    It has taken in nothing of them.
+    The table has taken in nothing of the new relations.
     """
     return replace(
         table,
@@ -291,9 +291,12 @@ def require_kept(definition: Definition, state: State) -> None:
         if relation.id not in written and hidden.fullmatch(relation.id):
             raise _kept_otherwise(relation.id)
     for stage in definition.stages:
-        kept = state.find(stage.relation)
+        stored_relation = state.find(stage.relation)
         expected = [(name, type_.arrow) for name, type_ in stage_types(stage)]
-        if kept is None or [(name, type_.arrow) for name, type_ in kept.columns] != expected:
+        if (
+            stored_relation is None
+            or [(name, type_.arrow) for name, type_ in stored_relation.columns] != expected
+        ):
             raise _kept_otherwise(stage.relation)
 
 

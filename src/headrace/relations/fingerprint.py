@@ -11,13 +11,13 @@ from headrace.graph import upstream
 
 
 def definition_fingerprint(state: State, table: StreamTable) -> str:
-    """Return a text that is another one after any change of what the table's rows should be.
+    """Return a text that changes whenever the definition of the table's rows changes.
 
     A table that is altered or rebuilt gets a new relation, and its readers get new inputs. So the
     text covers the table and every stream table below it.
     """
     definitions = sorted(
-        (one.relation, one.query, sorted(one.inputs))
-        for one in upstream(state.stream_tables, table)
+        (upstream_table.relation, upstream_table.query, sorted(upstream_table.inputs))
+        for upstream_table in upstream(state.stream_tables, table)
     )
     return sha256(json.dumps(definitions).encode()).hexdigest()

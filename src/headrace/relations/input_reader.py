@@ -104,7 +104,7 @@ class InputReader:
     def lookup(self, plan_input: PlanInput, keys: Keys, *, by: By = "best") -> pa.Table:
         """Return the stored rows of an input that have one of the keys, not netted.
 
-        If they are more than `most_found`, they are not all.
+        A result of more than `most_found` rows is incomplete.
         """
         name, pin = plan_input.relation, self.state.relation(plan_input.relation).pin
         _, upto = self.span(name, plan_input.version)
@@ -114,7 +114,7 @@ class InputReader:
     def most_found(self, plan_input: PlanInput) -> int:
         """Return how many rows of an input may be looked up: as many as take `MOST_BYTES`, roughly.
 
-        All of it takes Spark many times as long to read, so these may be more than the limit.
+        Spark takes many times as long to read the whole input, so these may be more than the limit.
         """
         files = self._files(plan_input)
         rows, stored = sum(file.rows for file in files), sum(file.bytes for file in files)
@@ -122,7 +122,7 @@ class InputReader:
         return max(self.limit, min(MOST_FOUND, fitting))
 
     def lookup_cost(self, plan_input: PlanInput, keys: Keys) -> LookupCost:
-        """Return how many stored rows of an input a look-up compares with the keys."""
+        """Return how many stored rows of an input a lookup compares with the keys."""
         pin = self.state.relation(plan_input.relation).pin
         _, upto = self.span(plan_input.relation, plan_input.version)
         return self.store.lookup_cost(plan_input.relation, pin, keys, plan_input.columns, upto)

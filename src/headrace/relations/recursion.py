@@ -32,7 +32,7 @@ Given = Mapping[str, pa.Table]
 def levels(
     engine: Engine, recursion: Recursive, names: tuple[str, ...], reading: InputReader, most: int
 ) -> tuple[pa.Table, int]:
-    """Return the rows of all levels, weighted, and how many levels there were.
+    """Return the rows of all levels, weighted, and the number of levels.
 
     `names` are the physical columns of the variable, in the order of the recursion's.
     """
@@ -110,7 +110,7 @@ class _Native:
     def new(
         self, plan: Operator, names: tuple[str, ...], present: pa.Table, unlogged: Given
     ) -> pa.Table:
-        """Return every row of the plan once that is not known."""
+        """Return every row of the plan that is not among those `present`, once."""
         plan, unlogged = self.materialised(plan, unlogged)
         relation = "known"
         while relation in unlogged:

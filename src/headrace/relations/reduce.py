@@ -26,13 +26,14 @@ from headrace.store import WEIGHT, Keys, net_retracted
 # Spark reads so many rows before a reduced input could be handed to it. What a change touches has
 # new files each time, and opening these takes Spark longer than the driver compares their keys.
 WORTH_ROWS = 500
-# Up to so many keys are looked up, however many of the rows that may be; beyond, if they are few.
+# Up to the first number of keys are always looked up; up to the second, if the input has at least
+# twice as many rows.
 FEW_KEYS, MOST_KEYS = 20_000, 200_000
 
 
 @dataclass(frozen=True)
 class Reduced:
-    """The inputs of a query, and of scans that were looked up the rows that each is left with."""
+    """The inputs of a query, and the rows that each scan that was looked up is left with."""
 
     inputs: list[Input]
     found: Mapping[Path, pa.Table] = field(default_factory=dict)
@@ -53,34 +54,42 @@ def reduced(
         return Reduced(list(inputs))
     reading = paths.reading
     least = WORTH_ROWS if paths.requested == "auto" else 0
-    inputs_by_name = {plan.name: input_ for plan, input_ in zip(plan_inputs, inputs, strict=True)}
+    inputs_by_name = {
+        plan_input.name: input_ for plan_input, input_ in zip(plan_inputs, inputs, strict=True)
+    }
     if any(inputs_by_name[_name(origin)].rows is None for origin in _first_origins(reduction)):
         return Reduced(list(inputs))
     worth = {
-        plan.name
-        for plan in plan_inputs
-        if plan.version not in GIVEN
-        and (plan.relation, plan.version) not in reduction.whole
-        and reading.size(plan) > least
+        plan_input.name
+        for plan_input in plan_inputs
+        if plan_input.version not in GIVEN
+        and (plan_input.relation, plan_input.version) not in reduction.whole
+        and reading.size(plan_input) > least
     }
     if not worth:
         return Reduced(list(inputs))
     taken = sum(input_.rows.nbytes for input_ in inputs if input_.rows is not None)
     search = _Search(
-        paths, reduction, inputs_by_name, {plan.name: plan for plan in plan_inputs}, _bytes=taken
+        paths,
+        reduction,
+        inputs_by_name,
+        {plan_input.name: plan_input for plan_input in plan_inputs},
+        _bytes=taken,
     )
     search.follow(_needed(reduction, worth))
     result: list[Input] = []
-    for plan, input_ in zip(plan_inputs, inputs, strict=True):
-        pieces = search.pieces.get(plan.name, [])
-        if plan.name not in worth or plan.name in search.given_up:
+    for plan_input, input_ in zip(plan_inputs, inputs, strict=True):
+        pieces = search.pieces.get(plan_input.name, [])
+        if plan_input.name not in worth or plan_input.name in search.given_up:
             result.append(input_)
             continue
         rows = _together(pieces, input_.schema)
-        keys, size = sum(len(piece.keys) for piece in pieces), reading.size(plan)
+        keys, size = sum(len(piece.keys) for piece in pieces), reading.size(plan_input)
         # Where keys were looked up by several access paths, the last one is recorded.
         way = pieces[-1].way
-        paths.taken.append(Access(plan.relation, plan.version, way, keys, rows.num_rows, size))
+        paths.taken.append(
+            Access(plan_input.relation, plan_input.version, way, keys, rows.num_rows, size)
+        )
         result.append(replace(input_, files=(), rows=rows))
     return Reduced(result, search.found)
 
@@ -88,7 +97,7 @@ def reduced(
 def empty_scans(
     plan: Operator, reduction: Reduction, plan_inputs: Sequence[PlanInput], lookup: Reduced
 ) -> frozenset[Path]:
-    """Return where the plan scans something of which no row matters, as far as that is known."""
+    """Return the paths of scans of which no row matters, as far as that is known."""
     inputs = {
         plan_input.name: rows for plan_input, rows in zip(plan_inputs, lookup.inputs, strict=True)
     }
@@ -103,7 +112,7 @@ def empty_scans(
 
 
 def _first_origins(reduction: Reduction) -> Iterable[ScanOrigin]:
-    """Return what the ways begin at."""
+    """Return the origins of restrictions whose rows are given with the query."""
     for restriction in reduction.restrictions:
         yield from (origin for origin in restriction.origins if origin.scan.version in GIVEN)
 
@@ -172,7 +181,7 @@ class _Search:
     def follow(self, restrictions: dict[Path, list[Restriction]]) -> None:
         """Look up the rows of every scan by the fewest keys that are known when its turn comes.
 
-        Small inputs come first: what they leave makes the keys of large ones fewer.
+        Small inputs come first: the rows that they are left with make the keys of large ones fewer.
         """
         pending = dict(restrictions)
         while ready := {path: usable for path in pending if (usable := self._ready(pending[path]))}:
@@ -225,7 +234,7 @@ class _Search:
         return _Piece(indexed, net_retracted(rows), way)
 
     def _keys(self, restriction: Restriction) -> pa.Table | None:
-        """Return the keys that a way leads to; None if they are too dear to be computed."""
+        """Return the keys of a restriction; None if they take too long to compute."""
         tables: list[pa.Table] = []
         for origin in restriction.origins:
             values = self._origin(origin)
@@ -239,7 +248,7 @@ class _Search:
         )
 
     def _origin(self, origin: ScanOrigin) -> pa.Table | None:
-        """Return the values of the rows that a way begins at; conditions are tried on no others."""
+        """Return the values of an origin's rows; conditions are evaluated on no other rows."""
         path = origin.path
         if path not in self._passed:
             scan, rows = self._found.get(path, (origin.scan, self.given[_name(origin)].rows))

@@ -20,8 +20,7 @@ MOST_COMPUTED_VALUES = 20_000
 def values_of(rows: pa.Table, scan: Scan, values: tuple[Scalar, ...]) -> pa.Table | None:
     """Return a column for each expression over rows of the scan.
 
-    None if these have too many values.
-    An expression reads one column.
+    An expression reads one column. None if one of these columns has too many values.
     """
     physical = {column: name for name, column in scan.fields}
     columns: list[pa.ChunkedArray] = []
@@ -40,14 +39,17 @@ def values_of(rows: pa.Table, scan: Scan, values: tuple[Scalar, ...]) -> pa.Tabl
     return pa.Table.from_arrays(columns, names=[f"v{i}" for i in range(len(values))])
 
 
-# More different values than these are not tried: the query itself does it.
+# Conditions on more different values than these are left to the query.
 MOST_TRIED_VALUES = 3_000
 # Nor are conditions of more parts than these, a long list for example.
 MOST_NODES = 100
 
 
 def passing(rows: pa.Table, scan: Scan, conditions: Iterable[Scalar]) -> pa.Table:
-    """Return the rows of a scan for which all conditions are true, or too dear to be tried."""
+    """Return the rows of a scan that no condition is known to reject.
+
+    Conditions that take too long to evaluate here are left to the query.
+    """
     physical = {column: name for name, column in scan.fields}
     for condition in conditions:
         (column,) = columns_of(condition)
@@ -59,9 +61,9 @@ def passing(rows: pa.Table, scan: Scan, conditions: Iterable[Scalar]) -> pa.Tabl
         if len(values) > MOST_TRIED_VALUES:
             continue
         verdicts = _verdicts(condition)
-        kept = [_holds(condition, column, value, verdicts) for value in values.to_pylist()]
-        if not all(kept):
-            rows = rows.filter(pc.is_in(column_values, values.filter(pa.array(kept))))
+        holds = [_holds(condition, column, value, verdicts) for value in values.to_pylist()]
+        if not all(holds):
+            rows = rows.filter(pc.is_in(column_values, values.filter(pa.array(holds))))
     return rows
 
 
@@ -72,7 +74,7 @@ def _holds(condition: Scalar, column: Column, value: Value, verdicts: dict[Value
         try:
             verdict = scalar(condition, {column: value}) is True
         except EvaluationError:
-            # Whether the row is ever tried is for the query to say.
+            # Only the query decides whether it evaluates the condition for the row at all.
             verdict = True
         if len(verdicts) < MOST_TRIED_VALUES:
             verdicts[value] = verdict
@@ -81,5 +83,5 @@ def _holds(condition: Scalar, column: Column, value: Value, verdicts: dict[Value
 
 @lru_cache(maxsize=512)
 def _verdicts(_: Scalar) -> dict[Value, bool]:
-    """Return what is remembered of a condition."""
+    """Return the remembered results of a condition by value."""
     return {}

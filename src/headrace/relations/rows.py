@@ -22,7 +22,7 @@ def stored_schema(relation: Relation) -> pa.Schema:
 
 
 def negated(rows: pa.Table) -> pa.Table:
-    """Return the rows with the other sign."""
+    """Return the rows with negated weights."""
     place = rows.schema.get_field_index(WEIGHT)
     return rows.set_column(place, rows.schema.field(place), pc.negate(rows.column(place)))
 
@@ -35,7 +35,7 @@ def with_epoch(text: str, epoch: int) -> str:
 def in_ranges(text: str, arrangement: Arrangement, parts: int | None = None) -> str:
     """Return the query with its result in parts, each of which has a range of keys and is sorted.
 
-    There are at most so many parts; without an order they are as they come.
+    There are at most `parts` parts. An arrangement without columns leaves the rows unsorted.
     """
     if not arrangement.columns:
         return text if parts is None else f"SELECT /*+ COALESCE({parts:d}) */ * FROM (\n{text}\n)"

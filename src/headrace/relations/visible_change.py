@@ -52,13 +52,13 @@ class VisibleChange:
         yield from self.rows.to_batches(max_chunksize=BATCH_ROWS)
 
     def discard(self) -> None:
-        """Give up the parts, if there are any."""
+        """Remove the parts, if there are any."""
         if isinstance(self.rows, WrittenParts):
             self.rows.discard()
 
 
 def visible_change(engine: Engine, reading: InputReader, relation: Relation) -> VisibleChange:
-    """Return the change of the visible columns, netted; one that is large stays in files."""
+    """Return the change of the visible columns, netted; a large change stays in files."""
     if not reading.is_large(relation.id):
         return VisibleChange.of(reading.change(relation))
     visible_plan = Net(shown_rows(relation, "change"))

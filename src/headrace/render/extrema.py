@@ -1,6 +1,6 @@
-"""Extrema as Spark SQL: what was kept beside what came and went, and what follows from the three.
+"""Extrema as Spark SQL: the stored, inserted and deleted values, and the new extremum.
 
-For the extremum x of a group: `old_x` is what is kept, `in_x` and `out_x` the best of the values
+For the extremum x of a group: `old_x` is the stored one, `in_x` and `out_x` the best of the values
 that a change inserts and deletes. The table of cases is in `plan/operators/aggregate.py`. Of a
 Merge that grows there is no `out_x`.
 """
@@ -27,7 +27,7 @@ def _sides_of(grows: bool) -> tuple[str, ...]:
 
 
 def stored_values(each: Extremum, grows: bool) -> list[exp.Expression]:
-    """Return the columns of each side, from the kept row of a group."""
+    """Return the columns of each side, from the stored row of a group."""
     return _sides(each, column(each.column.id), *[None for _ in _sides_of(grows)[1:]])
 
 
@@ -59,7 +59,7 @@ def _gathered(each: Extremum, side: str) -> exp.Expression:
 
 
 def moved(each: Extremum, grows: bool) -> exp.Expression:
-    """Return whether a group's extremum may have changed: something came before it, or it went."""
+    """Return whether a group's extremum may have changed: a better one came, or it was deleted."""
     old, *values = (_gathered(each, side) for side in _sides_of(grows))
     came = values[0]
     nothing = exp.Is(this=old.copy(), expression=exp.Null())
@@ -69,7 +69,7 @@ def moved(each: Extremum, grows: bool) -> exp.Expression:
 
 
 def grown(each: Extremum) -> exp.Expression:
-    """Return the better of what is kept and what came; a NULL is none."""
+    """Return the better of the stored and the inserted value; a NULL is no value."""
     old, came = (column(f"{side}_{each.column.id}") for side in _sides_of(True))
     return spark_function("least" if each.kept == "min" else "greatest", old, came)
 
@@ -88,12 +88,12 @@ def merged(each: Extremum, present: exp.Expression) -> exp.Expression:
 
 
 def stale(each: Extremum, present: exp.Expression) -> exp.Expression:
-    """Return whether the group lost its extremum and nothing that came takes its place."""
+    """Return whether the group lost its extremum and no inserted value takes its place."""
     old, came, went = (column(f"{side}_{each.column.id}") for side in SIDES)
     some_left = exp.NEQ(this=present, expression=bigint(0))
     lost = _as_good(each, went, old)
-    kept = _as_good(each, came, old.copy())
-    return exp.Paren(this=exp.and_(some_left, lost, exp.not_(kept)))
+    replaced = _as_good(each, came, old.copy())
+    return exp.Paren(this=exp.and_(some_left, lost, exp.not_(replaced)))
 
 
 def _as_good(each: Extremum, value: exp.Expression, old: exp.Expression) -> exp.Expression:

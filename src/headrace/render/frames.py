@@ -32,17 +32,17 @@ def over(
     spec: Spec | None = None,
 ) -> exp.Expression:
     """Return the function over a window."""
-    shown = None
+    window_spec = None
     if spec is not None:
         kind, (start, start_side), (end, end_side) = spec
-        shown = exp.WindowSpec(
+        window_spec = exp.WindowSpec(
             kind=kind, start=start, start_side=start_side, end=end, end_side=end_side
         )
     return exp.Window(
         this=function,
         partition_by=[column(key.id) for key in keys],
         order=order if order is None or order.expressions else None,
-        spec=shown,
+        spec=window_spec,
     )
 
 
@@ -122,7 +122,7 @@ def _wide(key: Type, *offsets: Type) -> Type:
 
 
 def _interval(text: str) -> exp.Expression:
-    """Months alone, or days and time: Spark has no interval of both."""
+    """Return an interval of months alone, or of days and time: Spark has no interval of both."""
     parts = parts_of(text)
     if parts.months:
         return _spelled(str(parts.months), "MONTH")

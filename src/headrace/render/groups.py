@@ -51,7 +51,7 @@ def rendered_call(call: AggregateCall) -> exp.Expression:
 def expanded(
     columns: tuple[Column, ...], rows: exp.Expression, alias: Callable[[], str]
 ) -> exp.Select:
-    """Weighted rows that are there, each as often as its weight says, with weight 1."""
+    """Return weighted rows, none negative, each as often as its weight says, with weight 1."""
     copies = exp.Lateral(
         this=spark_function("explode", spark_function("sequence", bigint(1), column(WEIGHT))),
         view=True,
@@ -77,8 +77,8 @@ def accumulate(
     sums = [named(_sum(c, _weighted_term(c, render_scalar(term))), c) for c, term in state.sums]
     bests = [named(extremum(e, render_scalar(e.term)), e.column) for e in state.extrema]
     calls = [named(rendered_call(call), call.output) for call in state.calls]
-    shown = (*_keys(state), named(count, state.rows), *sums, *bests, *calls)
-    query = weighted(bigint(1), *shown).from_(rows, copy=False)
+    select_list = (*_keys(state), named(count, state.rows), *sums, *bests, *calls)
+    query = weighted(bigint(1), *select_list).from_(rows, copy=False)
     if not state.keys:
         return query
     occupied = exp.NEQ(this=spark_function("sum", column(WEIGHT)), expression=bigint(0))
@@ -96,9 +96,10 @@ def _sum(c: Column, term: exp.Expression) -> exp.Expression:
 def merge(
     plan: Merge, stored: exp.Expression, change: exp.Expression, alias: Callable[[], str]
 ) -> exp.Select:
-    """Stored groups and changes side by side, summed once; then −old and +new of what differs.
+    """Return −old and +new rows of groups that differ, from stored groups and changes summed once.
 
-    Each side has NULL in the other's columns, which costs a sum nothing.
+    Stored groups and changes are united: each side has NULL in the other's columns, which costs a
+    sum nothing.
     """
     state = plan.state
     union = exp.Union(
@@ -136,16 +137,16 @@ def _two_rows(plan: Merge, summed: exp.Select, alias: Callable[[], str]) -> exp.
     for each in state.extrema:
         present = totals[each.present.id].copy()
         new.append((each.column, grown(each) if plan.grows else merged(each, present)))
-    shown = []
+    select_list = []
     for c, value in new:
         is_new = exp.EQ(this=column(WEIGHT), expression=bigint(1))
         old = column(f"old_{c.id}")
-        shown.append(named(exp.Case(ifs=[exp.If(this=is_new, true=value)], default=old), c))
+        select_list.append(named(exp.Case(ifs=[exp.If(this=is_new, true=value)], default=old), c))
     if STALE in plan.columns:
-        shown.append(named(any_stale(state, totals), STALE))
+        select_list.append(named(any_stale(state, totals), STALE))
     keys = columns_named(state.key_columns)
     both = (
-        weighted(column(WEIGHT), *keys, *shown)
+        weighted(column(WEIGHT), *keys, *select_list)
         .from_(as_table(summed, alias()), copy=False)
         .lateral(signs, copy=False)
     )
@@ -166,26 +167,26 @@ def _new_total(c: Column) -> exp.Expression:
 
 def _stored_side(plan: Merge, stored: exp.Expression) -> exp.Select:
     state = plan.state
-    shown = columns_named(state.key_columns)
+    select_list = columns_named(state.key_columns)
     for c in state.totals:
-        shown.append(aliased(_weighted_term(c, column(c.id)), f"old_{c.id}"))
-        shown.append(aliased(spark_cast(exp.null(), c.type), f"added_{c.id}"))
+        select_list.append(aliased(_weighted_term(c, column(c.id)), f"old_{c.id}"))
+        select_list.append(aliased(spark_cast(exp.null(), c.type), f"added_{c.id}"))
     for each in state.extrema:
-        shown.extend(stored_values(each, plan.grows))
-    return exp.Select(expressions=shown).from_(stored, copy=False)
+        select_list.extend(stored_values(each, plan.grows))
+    return exp.Select(expressions=select_list).from_(stored, copy=False)
 
 
 def _change_side(plan: Merge, change: exp.Expression) -> exp.Select:
     state = plan.state
     terms: list[tuple[Column, exp.Expression]] = [(state.rows, column(WEIGHT))]
     terms += [(c, _weighted_term(c, render_scalar(term))) for c, term in state.sums]
-    shown = _keys(state)
+    select_list = _keys(state)
     for c, term in terms:
-        shown.append(aliased(spark_cast(exp.null(), c.type), f"old_{c.id}"))
-        shown.append(aliased(spark_cast(term, c.type), f"added_{c.id}"))
+        select_list.append(aliased(spark_cast(exp.null(), c.type), f"old_{c.id}"))
+        select_list.append(aliased(spark_cast(term, c.type), f"added_{c.id}"))
     for each in state.extrema:
-        shown.extend(changed_values(each, plan.grows))
-    return exp.Select(expressions=shown).from_(change, copy=False)
+        select_list.extend(changed_values(each, plan.grows))
+    return exp.Select(expressions=select_list).from_(change, copy=False)
 
 
 def _keys(state: GroupState) -> list[exp.Expression]:
@@ -194,7 +195,7 @@ def _keys(state: GroupState) -> list[exp.Expression]:
 
 
 def _weighted_term(c: Column, term: exp.Expression) -> exp.Expression:
-    """weight · term in the type that its sum is kept in."""
+    """Return weight · term in the type that its sum is kept in."""
     if c.type == BIGINT:
         return spark_binary(exp.Mul, column(WEIGHT), term)
     if c.type.is_float:

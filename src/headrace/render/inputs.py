@@ -1,4 +1,4 @@
-"""What a plan reads, as a list of inputs that the caller registers under their names."""
+"""The inputs of a plan, which the caller registers under their names."""
 
 from __future__ import annotations
 

@@ -87,8 +87,8 @@ def outer_semi_anti_join(plan: OuterSemiAntiJoin | FullJoin, left: Side, right: 
         weight = _or_one(weight)
     if isinstance(plan, FullJoin) or plan.kind == "left":
         weight = spark_binary(exp.Mul, weight, _or_one(of_table(right[0], WEIGHT)))
-    shown = weighted(weight, *columns_named(plan.columns)).from_(left[1], copy=False)
-    return matched_with(plan, shown, right[1])
+    select = weighted(weight, *columns_named(plan.columns)).from_(left[1], copy=False)
+    return matched_with(plan, select, right[1])
 
 
 def matched_with(
@@ -111,25 +111,25 @@ def outer_semi_anti_join_delta(
     on: exp.Expression = exp.EQ(this=side.copy(), expression=of_table(matches[0], SIDE.id))
     if plan.condition is not None:
         on = exp.And(this=on, expression=exp.Paren(this=render_scalar(plan.condition)))
-    shown = weighted(signed, *columns_named(plan.columns)).from_(rows[1], copy=False)
-    return joined(shown, _JOINS[plan.kind], matches[1], on)
+    select = weighted(signed, *columns_named(plan.columns)).from_(rows[1], copy=False)
+    return joined(select, _JOINS[plan.kind], matches[1], on)
 
 
 def on_side(side: int, columns: tuple[Column, ...], rows: exp.Expression) -> exp.Select:
-    """Weighted rows on one side."""
-    shown = [aliased(bigint(side), SIDE.id), column(WEIGHT), *columns_named(columns)]
-    return exp.Select(expressions=shown).from_(rows, copy=False)
+    """Return weighted rows on one side."""
+    select_list = [aliased(bigint(side), SIDE.id), column(WEIGHT), *columns_named(columns)]
+    return exp.Select(expressions=select_list).from_(rows, copy=False)
 
 
 def sided(columns: tuple[Column, ...], rows: exp.Expression) -> exp.Query:
-    """Weighted rows on both sides."""
+    """Return weighted rows on both sides."""
     both = exp.Lateral(
         this=spark_function("explode", spark_function("array", bigint(AFTER), bigint(BEFORE))),
         view=True,
         alias=exp.TableAlias(this=identifier("sides"), columns=[identifier(SIDE.id)]),
     )
-    shown = [column(SIDE.id), column(WEIGHT), *columns_named(columns)]
-    return exp.Select(expressions=shown).from_(rows, copy=False).lateral(both, copy=False)
+    select_list = [column(SIDE.id), column(WEIGHT), *columns_named(columns)]
+    return exp.Select(expressions=select_list).from_(rows, copy=False).lateral(both, copy=False)
 
 
 def _or_one(weight: exp.Expression) -> exp.Expression:

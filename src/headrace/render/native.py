@@ -1,7 +1,7 @@
 """A query's plan as ordinary Spark SQL over ordinary bags: no weights, no state, no deltas.
 
-This is how `verify` recomputes a stream table. It shares nothing with the incremental plan but the
-meaning of scalar expressions, so the two check each other.
+`verify` recomputes a stream table by this query, which shares nothing with the incremental plan but
+the meaning of scalar expressions, so the two check each other.
 """
 
 from __future__ import annotations
@@ -61,24 +61,24 @@ def render_difference(
     names: tuple[str, ...],
     where: Callable[[Sequence[exp.Expression]], exp.Expression] | None = None,
 ) -> str:
-    """Return what the query gives and `stored` does not (weight > 0), and the reverse (< 0).
+    """Return rows of the query that `stored` lacks (weight > 0), and the reverse (< 0).
 
     The columns are `_weight` and `names`; an empty result is a proof of equality as bags. With
     `where`, a condition on the columns, it is one for the rows that fulfil it.
     """
     ids = [column(c.id) for c in stored.columns]
-    one = exp.alias_(spark_cast(exp.Literal.number(1), BIGINT), WEIGHT, quoted=True)
+    unit_weight = exp.alias_(spark_cast(exp.Literal.number(1), BIGINT), WEIGHT, quoted=True)
     query = _native(plan, tuple(c.id for c in stored.columns))
-    recomputed = exp.Select(expressions=[one, *ids]).from_(
+    recomputed = exp.Select(expressions=[unit_weight, *ids]).from_(
         as_table(query, "recomputed"), copy=False
     )
     both = exp.Union(this=recomputed, expression=rendered(Negate(stored)), distinct=False)
     difference = summed(stored.columns, as_table(both, "both"))
-    shown = [
+    select_list = [
         exp.alias_(column(c.id), name, quoted=True)
         for c, name in zip(stored.columns, names, strict=True)
     ]
-    whole = exp.Select(expressions=[column(WEIGHT), *shown])
+    whole = exp.Select(expressions=[column(WEIGHT), *select_list])
     whole = whole.from_(as_table(difference, "difference"), copy=False)
     if where is not None:
         whole = whole.where(where([column(c.id) for c in stored.columns]), copy=False)
@@ -104,8 +104,8 @@ def _native(
                     .where(render_scalar(condition), copy=False)
                 )
             case Project(child=child, outputs=outputs):
-                shown = [_named(render_scalar(scalar), c) for c, scalar in outputs]
-                return exp.Select(expressions=shown).from_(subquery(child), copy=False)
+                select_list = [_named(render_scalar(scalar), c) for c, scalar in outputs]
+                return exp.Select(expressions=select_list).from_(subquery(child), copy=False)
             case Join(left=left, right=right, condition=condition):
                 on = None if condition is None else render_scalar(condition)
                 kind = "cross" if on is None else "inner"
@@ -123,13 +123,13 @@ def _native(
                 return copied(node, subquery(child))
             case UnionAll(inputs=inputs):
                 union: exp.Query = query(inputs[0])
-                for other in inputs[1:]:
-                    union = exp.Union(this=union, expression=query(other), distinct=False)
+                for branch in inputs[1:]:
+                    union = exp.Union(this=union, expression=query(branch), distinct=False)
                 return union
             case Aggregate(child=child, keys=keys, calls=calls):
-                shown = [column(key.id) for key in keys]
-                shown += [_named(rendered_call(c), c.output) for c in calls]
-                grouped = exp.Select(expressions=shown).from_(subquery(child), copy=False)
+                select_list = [column(key.id) for key in keys]
+                select_list += [_named(rendered_call(c), c.output) for c in calls]
+                grouped = exp.Select(expressions=select_list).from_(subquery(child), copy=False)
                 return (
                     grouped.group_by(*(column(key.id) for key in keys), copy=False)
                     if keys
@@ -141,11 +141,11 @@ def _native(
                 return native_top(node, subquery(child), nesting.alias)
         raise TypeError(f"{type(node).__name__} is no part of a query")
 
-    shown = [
+    select_list = [
         exp.alias_(column(c.id), name, quoted=True)
         for c, name in zip(plan.columns, names, strict=True)
     ]
-    return nesting.whole(exp.Select(expressions=shown).from_(subquery(plan), copy=False))
+    return nesting.whole(exp.Select(expressions=select_list).from_(subquery(plan), copy=False))
 
 
 def _expanded(scan: Scan, plain: frozenset[str]) -> exp.Select:
@@ -161,8 +161,8 @@ def _expanded(scan: Scan, plain: frozenset[str]) -> exp.Select:
 
 
 def _select(node: Operator) -> exp.Select:
-    shown = [column(c.id) for c in node.columns]
-    return exp.Select(expressions=shown or [exp.Literal.number(1)])
+    select_list = [column(c.id) for c in node.columns]
+    return exp.Select(expressions=select_list or [exp.Literal.number(1)])
 
 
 def _named(expression: exp.Expression, c: Column) -> exp.Expression:

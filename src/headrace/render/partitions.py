@@ -38,20 +38,22 @@ def window(plan: Window, rows: exp.Expression, alias: Callable[[], str]) -> exp.
         view=True,
         alias=exp.TableAlias(this=identifier(alias()), columns=[identifier(COPY)]),
     )
-    shown = [*columns_named(plan.child.columns), column(COPY)]
-    expanded = exp.Select(expressions=shown).from_(rows, copy=False).lateral(copies, copy=False)
+    select_list = [*columns_named(plan.child.columns), column(COPY)]
+    expanded = (
+        exp.Select(expressions=select_list).from_(rows, copy=False).lateral(copies, copy=False)
+    )
     return weighted(bigint(1), *_results(plan)).from_(_placed(plan, expanded, alias), copy=False)
 
 
 def native_window(plan: Window, rows: exp.Expression, alias: Callable[[], str]) -> exp.Select:
     """Return the window over an ordinary bag."""
-    shown = columns_named(plan.child.columns)
+    select_list = columns_named(plan.child.columns)
     if _needs_copies(plan):
         number = over(spark_function("row_number"), plan.child.columns, sorted_by((), bigint(1)))
-        shown.append(aliased(number, COPY))
+        select_list.append(aliased(number, COPY))
     else:
-        shown.append(aliased(bigint(1), COPY))
-    numbered = exp.Select(expressions=shown).from_(rows, copy=False)
+        select_list.append(aliased(bigint(1), COPY))
+    numbered = exp.Select(expressions=select_list).from_(rows, copy=False)
     return exp.Select(expressions=_results(plan)).from_(_placed(plan, numbered, alias), copy=False)
 
 
@@ -69,8 +71,10 @@ def _placed(plan: Window, rows: exp.Select, alias: Callable[[], str]) -> exp.Sub
     ]
     if not places:
         return table
-    known = [*columns_named(plan.child.columns), column(COPY)]
-    return as_table(exp.Select(expressions=[*known, *places]).from_(table, copy=False), alias())
+    row_columns = [*columns_named(plan.child.columns), column(COPY)]
+    return as_table(
+        exp.Select(expressions=[*row_columns, *places]).from_(table, copy=False), alias()
+    )
 
 
 def _results(plan: Window) -> list[exp.Expression]:
@@ -92,8 +96,8 @@ def top(plan: Top, rows: exp.Expression, alias: Callable[[], str]) -> exp.Select
     places = [aliased(counted, _END)]
     if plan.with_ties:
         places.append(aliased(_before_peers(plan), _BEFORE))
-    shown = [column(WEIGHT), *columns_named(plan.columns), *places]
-    placed = as_table(exp.Select(expressions=shown).from_(rows, copy=False), alias())
+    select_list = [column(WEIGHT), *columns_named(plan.columns), *places]
+    placed = as_table(exp.Select(expressions=select_list).from_(rows, copy=False), alias())
     first = spark_binary(exp.Sub, column(_END), column(WEIGHT))
     start = spark_function("greatest", first, bigint(plan.offset))
     end: exp.Expression = column(_END)
@@ -114,7 +118,7 @@ def top(plan: Top, rows: exp.Expression, alias: Callable[[], str]) -> exp.Select
 
 
 def _before_peers(plan: Top) -> exp.Expression:
-    """Return how many rows come before the first of a row's peers."""
+    """Return the number of rows before the first of a row's peers."""
     total = spark_function("sum", column(WEIGHT))
     order = sorted_by(plan.order)
     up_to = ("RANGE", ("UNBOUNDED", "PRECEDING"), ("CURRENT ROW", None))
@@ -134,9 +138,9 @@ def native_top(plan: Top, rows: exp.Expression, alias: Callable[[], str]) -> exp
     if plan.with_ties:
         rank = over(spark_function("rank"), plan.keys, some_order(sorted_by(plan.order)))
         places.append(aliased(rank, _BEFORE))
-    shown = exp.Select(expressions=[*columns_named(plan.columns), *places]).from_(rows, copy=False)
+    placed = exp.Select(expressions=[*columns_named(plan.columns), *places]).from_(rows, copy=False)
     taken = exp.Select(expressions=columns_named(plan.columns)).from_(
-        as_table(shown, alias()), copy=False
+        as_table(placed, alias()), copy=False
     )
     taken = taken.where(exp.GT(this=column(_PLACE), expression=bigint(plan.offset)), copy=False)
     if plan.limit is None:

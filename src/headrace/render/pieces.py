@@ -51,7 +51,7 @@ def select_weighted(columns: tuple[Column, ...]) -> exp.Select:
 def grouped_rows(
     columns: tuple[Column, ...], plain: frozenset[str] = frozenset()
 ) -> tuple[list[exp.Expression], list[exp.Expression]]:
-    """Return what to group equal rows by, and the columns of a group.
+    """Return the keys to group equal rows by, and the columns of a group.
 
     Spark's GROUP BY folds -0.0 into 0.0, so floats are grouped by their digits. Columns come out as
     aggregates, not as the keys they are: Spark would push a condition on a key below the groups,
@@ -59,13 +59,13 @@ def grouped_rows(
     of just that.
     """
     groups: list[exp.Expression] = []
-    shown: list[exp.Expression] = []
+    select_list: list[exp.Expression] = []
     for c in columns:
         is_float = (c.type.element or c.type).is_float
         groups.append(spark_cast(column(c.id), TEXT) if is_float else column(c.id))
         value = exp.Anonymous(this="any_value", expressions=[column(c.id)])
-        shown.append(column(c.id) if c.id in plain else named(value, c))
-    return groups, shown
+        select_list.append(column(c.id) if c.id in plain else named(value, c))
+    return groups, select_list
 
 
 def as_table(query: exp.Query, name: str) -> exp.Subquery:
@@ -80,8 +80,8 @@ def joined(select: exp.Select, kind: str, table: exp.Expression, on: exp.Expr | 
     """
     *side, word = kind.upper().split()
     words = {"side": word} if word in ("LEFT", "FULL") else {"side": "".join(side), "kind": word}
-    given = {name: text for name, text in words.items() if text}
-    select.append("joins", exp.Join(this=table, on=on, **given))
+    join_arguments = {name: text for name, text in words.items() if text}
+    select.append("joins", exp.Join(this=table, on=on, **join_arguments))
     return select
 
 

@@ -80,8 +80,10 @@ def render(
     renderer = _Renderer(one_partition=one_partition)
     columns = plan.columns
     output_names = names or tuple(c.id for c in columns)
-    shown = [aliased(column(c.id), name) for c, name in zip(columns, output_names, strict=True)]
-    query = exp.Select(expressions=[column(WEIGHT), *shown]).from_(
+    select_list = [
+        aliased(column(c.id), name) for c, name in zip(columns, output_names, strict=True)
+    ]
+    query = exp.Select(expressions=[column(WEIGHT), *select_list]).from_(
         renderer.subquery(plan), copy=False
     )
     whole = renderer.nesting.whole(query)
@@ -112,15 +114,15 @@ def summed(
 ) -> exp.Select:
     """Return the weights of equal rows added up, zeros dropped."""
     total = spark_function("sum", column(WEIGHT))
-    groups, shown = grouped_rows(columns, plain)
-    query = weighted(total, *shown).from_(rows, copy=False)
+    groups, select_list = grouped_rows(columns, plain)
+    query = weighted(total, *select_list).from_(rows, copy=False)
     if groups:
         query = query.group_by(*groups, copy=False)
     return query.having(exp.NEQ(this=total.copy(), expression=bigint(0)), copy=False)
 
 
 class _Renderer:
-    """One query."""
+    """Renders one query."""
 
     def __init__(self, *, one_partition: bool) -> None:
         self.one_partition = one_partition
@@ -143,8 +145,10 @@ class _Renderer:
                     .where(render_scalar(condition), copy=False)
                 )
             case Project(child=child, outputs=outputs):
-                shown = [named(render_scalar(scalar), c) for c, scalar in outputs]
-                return weighted(column(WEIGHT), *shown).from_(self.subquery(child), copy=False)
+                select_list = [named(render_scalar(scalar), c) for c, scalar in outputs]
+                return weighted(column(WEIGHT), *select_list).from_(
+                    self.subquery(child), copy=False
+                )
             case Join():
                 return self._join(plan)
             case OuterSemiAntiJoin() | FullJoin():
@@ -157,8 +161,8 @@ class _Renderer:
                 return self._outer_semi_anti_join_delta(plan)
             case UnionAll(inputs=inputs):
                 query: exp.Query = self.query(inputs[0])
-                for other in inputs[1:]:
-                    query = exp.Union(this=query, expression=self.query(other), distinct=False)
+                for branch in inputs[1:]:
+                    query = exp.Union(this=query, expression=self.query(branch), distinct=False)
                 return query
             case Values():
                 return values(plan, bigint(1))
@@ -242,8 +246,10 @@ class _Renderer:
                 for a, b in plan.keys
             )
         )
-        shown = [of_table(child, name) for name in (WEIGHT, *(c.id for c in plan.columns))]
-        select = exp.Select(expressions=shown).from_(self.subquery(plan.child, child), copy=False)
+        select_list = [of_table(child, name) for name in (WEIGHT, *(c.id for c in plan.columns))]
+        select = exp.Select(expressions=select_list).from_(
+            self.subquery(plan.child, child), copy=False
+        )
         keys = self.subquery(plan.touched, touched)
         if self.one_partition and isinstance(plan.child, Scan):
             names = [column(name) for name in dict.fromkeys(b.id for _, b in plan.keys)]
@@ -258,15 +264,21 @@ class _Renderer:
         return self._hashing(matching, touched)
 
     def _unseen(self, plan: Unseen) -> exp.Select:
-        """What was found comes to the driver, so it can be hashed; what is known streams past."""
-        found, known = self.alias(), self.alias()
+        """Return rows found that are not known.
+
+        The rows found come to the driver, so they can be hashed; the known rows are streamed past
+        them.
+        """
+        found_alias, known_alias = self.alias(), self.alias()
         each = once(plan, self.subquery(plan.found))
         if self.one_partition:
-            # Spark no longer sees that it is one where joins stand below, and exchanges both sides.
+            # Above joins Spark does not see the one partition, and would exchange both sides.
             each = hinted(each, "COALESCE", exp.Literal.number(1))
-        rows = as_table(each, found)
-        beside = beside_known(plan, (found, rows), (known, self.subquery(plan.known, known)))
-        return unseen(plan, as_table(self._hashing(beside, found), self.alias()))
+        rows = as_table(each, found_alias)
+        beside = beside_known(
+            plan, (found_alias, rows), (known_alias, self.subquery(plan.known, known_alias))
+        )
+        return unseen(plan, as_table(self._hashing(beside, found_alias), self.alias()))
 
     def _hashing(self, select: exp.Select, small: str) -> exp.Select:
         """Return the join of a SELECT, with the named side hashed where no exchange is needed."""

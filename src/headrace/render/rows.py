@@ -40,7 +40,7 @@ NOTHING = "_nothing"
 
 
 def values(plan: Values, weight: exp.Expression | None) -> exp.Select:
-    """One row is a SELECT without FROM, several are an array of rows."""
+    """Return one row as a SELECT without FROM, several as an array of rows."""
     if len(plan.rows) == 1:
         cells = zip(map(render_scalar, plan.rows[0]), plan.columns, strict=True)
         return _select(weight, [named(spark_cast(cell, c.type), c) for cell, c in cells])
@@ -56,33 +56,33 @@ def values(plan: Values, weight: exp.Expression | None) -> exp.Select:
 
 
 def unnest(plan: Unnest, child: exp.Expression, weight: exp.Expression | None) -> exp.Select:
-    """LATERAL VIEW with the function's array."""
+    """Return the rows with a LATERAL VIEW of the function's array."""
     function = TABLE_FUNCTION_BY_NAME[plan.function]
     arguments = [render_scalar(argument) for argument in plan.arguments]
     types = [argument.type for argument in plan.arguments]
     array = function.spark(arguments, types, tuple(c.type for c in plan.outputs))
-    shown = [*columns_named(plan.child.columns), *_items(plan.outputs)]
+    select_list = [*columns_named(plan.child.columns), *_items(plan.outputs)]
     names = [ITEM]
     if plan.ordinality is not None:
         names = [NUMBER, ITEM]
         number = spark_cast(plus(of_table(ROWS, NUMBER), exp.Literal.number(1)), BIGINT)
-        shown.append(named(number, plan.ordinality))
+        select_list.append(named(number, plan.ordinality))
     explode = "explode" if plan.ordinality is None else "posexplode"
     return (
-        _select(weight, shown)
+        _select(weight, select_list)
         .from_(child, copy=False)
         .lateral(_exploded(spark_function(explode, array), names, outer=plan.keep), copy=False)
     )
 
 
 def replicate(plan: Replicate, child: exp.Expression) -> exp.Select:
-    """Over weighted rows: the weight is multiplied."""
+    """Return weighted rows with their weights multiplied."""
     weight = spark_binary(exp.Mul, column(WEIGHT), render_scalar(plan.times))
     return _select(weight, columns_named(plan.columns)).from_(child, copy=False)
 
 
 def copied(plan: Replicate, child: exp.Expression) -> exp.Select:
-    """Over ordinary rows: each as often as it says."""
+    """Return ordinary rows, each as often as `times` says."""
     times = render_scalar(plan.times)
     some = exp.GT(this=times.copy(), expression=bigint(0))
     copies = case(some, spark_function("sequence", bigint(1), times), exp.Null())
@@ -95,7 +95,7 @@ def copied(plan: Replicate, child: exp.Expression) -> exp.Select:
 
 
 def _select(weight: exp.Expression | None, shown: list[exp.Expression]) -> exp.Select:
-    """Spark needs a column, also where there are none."""
+    """Return a SELECT of these columns; Spark needs one also where there are none."""
     if weight is not None:
         return exp.Select(expressions=[aliased(weight, WEIGHT), *shown])
     return exp.Select(expressions=shown or [aliased(bigint(1), NOTHING)])
@@ -136,8 +136,8 @@ def part(plan: Part, child: exp.Expression) -> exp.Select:
     is_added = plan.sign == "added"
     weight = column(WEIGHT) if is_added else exp.Neg(this=column(WEIGHT))
     compare = exp.GT if is_added else exp.LT
-    shown = weighted(weight, *columns_named(plan.columns)).from_(child, copy=False)
-    return shown.where(compare(this=column(WEIGHT), expression=bigint(0)), copy=False)
+    select = weighted(weight, *columns_named(plan.columns)).from_(child, copy=False)
+    return select.where(compare(this=column(WEIGHT), expression=bigint(0)), copy=False)
 
 
 def once(plan: Unseen, found: exp.Expression) -> exp.Select:
@@ -153,19 +153,19 @@ def once(plan: Unseen, found: exp.Expression) -> exp.Select:
 
 
 def beside_known(plan: Unseen, found: Side, known: Side) -> exp.Select:
-    """Return rows found once, each beside the weights that it has in what is known."""
+    """Return rows found once, each beside the weights that it has among the known rows."""
     same = [
         exp.NullSafeEQ(this=of_table(found[0], a.id), expression=of_table(known[0], b.id))
         for a, b in zip(plan.found.columns, plan.known.columns, strict=True)
     ]
-    shown = [of_table(found[0], name) for name in (WEIGHT, *(c.id for c in plan.columns))]
+    select_list = [of_table(found[0], name) for name in (WEIGHT, *(c.id for c in plan.columns))]
     weight = aliased(of_table(known[0], WEIGHT), KNOWN)
-    select = exp.Select(expressions=[*shown, weight]).from_(found[1], copy=False)
+    select = exp.Select(expressions=[*select_list, weight]).from_(found[1], copy=False)
     return joined(select, "left", known[1], exp.and_(*same) if same else exp.true())
 
 
 def unseen(plan: Unseen, rows: exp.Expression) -> exp.Select:
-    """Of rows beside known weights those that are not known."""
+    """Return the rows beside known weights that are not known."""
     total = spark_function("coalesce", spark_function("sum", column(KNOWN)), bigint(0))
     groups = [column(WEIGHT), *columns_named(plan.columns)]
     query = select_weighted(plan.columns).from_(rows, copy=False).group_by(*groups, copy=False)

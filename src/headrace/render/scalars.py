@@ -42,7 +42,7 @@ class _Printer(SparkGenerator):
         return Generator.cast_sql(self, expression, safe_prefix=safe_prefix)
 
     def datatype_sql(self, expression: exp.DataType) -> str:
-        """Print a plain type as it was printed before: sqlglot parses a name for each."""
+        """Return the type's text, cached for plain types: sqlglot parses a name for each."""
         kind, parameters = expression.this, expression.expressions
         further = any(expression.args.get(name) for name in ("nested", "values", "kind"))
         if further or not all(isinstance(each, exp.DataTypeParam) for each in parameters):

@@ -38,16 +38,16 @@ _PEERS: Spec = ("RANGE", ("CURRENT ROW", None), ("CURRENT ROW", None))
 def top_merge(
     plan: TopMerge, stored: exp.Expression, change: exp.Expression, alias: Callable[[], str]
 ) -> exp.Select:
-    """Old rows with negative, new rows with positive weights, and which groups are stale."""
+    """Return old rows with negative, new rows with positive weights, and which groups are stale."""
     stored_columns = columns_named(plan.stored.columns)
     sides = exp.Union(
         this=_side(plan, column(WEIGHT)).from_(stored, copy=False),
         expression=_side(plan, bigint(0)).from_(change, copy=False),
         distinct=False,
     )
-    groups, shown = grouped_rows(plan.stored.columns)
+    groups, select_list = grouped_rows(plan.stored.columns)
     sums = [aliased(spark_function("sum", column(name)), name) for name in (_OLD, _NEW)]
-    rows = exp.Select(expressions=[*shown, *sums]).from_(as_table(sides, alias()), copy=False)
+    rows = exp.Select(expressions=[*select_list, *sums]).from_(as_table(sides, alias()), copy=False)
     rows = rows.group_by(*groups, copy=False)
     placed = exp.Select(
         expressions=[*stored_columns, *_counts(), *_places(plan)],
@@ -66,14 +66,14 @@ def top_merge(
         exp.LT(this=column(_HELD), expression=bigint(plan.limit)),
         exp.LTE(this=column(_PLACE), expression=column(_LAST)),
     )
-    kept = (
+    remaining_rows = (
         exp.Select(expressions=[exp.Star()])
         .from_(as_table(bounded, alias()), copy=False)
         .where(inside, copy=False)
     )
     counted = exp.Select(
         expressions=[*stored_columns, *_counts(), column(_HELD), *_sums(plan)],
-    ).from_(as_table(kept, alias()), copy=False)
+    ).from_(as_table(remaining_rows, alias()), copy=False)
     moved: exp.Expression = exp.Paren(this=exp.Sub(this=_taken(plan), expression=column(_OLD)))
     marks = []
     if not plan.grows:
@@ -100,13 +100,13 @@ def _counts() -> list[exp.Expression]:
 
 
 def _places(plan: TopMerge) -> list[exp.Expression]:
-    """Return how many rows of the group are stored, and where each row stands."""
-    held = over(spark_function("sum", column(_OLD)), plan.keys)
+    """Return the number of stored rows of the group, and the place of each row."""
+    stored_count = over(spark_function("sum", column(_OLD)), plan.keys)
     if plan.with_ties:
         place = over(spark_function("rank"), plan.keys, _order(plan, peers=True))
     else:
         place = over(spark_function("row_number"), plan.keys, _order(plan))
-    return [aliased(held, _HELD), aliased(place, _PLACE)]
+    return [aliased(stored_count, _HELD), aliased(place, _PLACE)]
 
 
 def _order(plan: TopMerge, *, peers: bool = False) -> exp.Order:
@@ -114,7 +114,7 @@ def _order(plan: TopMerge, *, peers: bool = False) -> exp.Order:
 
 
 def _sums(plan: TopMerge) -> list[exp.Expression]:
-    """Return how many rows are left of the group, up to each row, and before its peers.
+    """Return the numbers of rows left of the group, up to each row, and before its peers.
 
     The number of rows left identifies stale groups only.
     """
@@ -131,7 +131,7 @@ def _sums(plan: TopMerge) -> list[exp.Expression]:
 
 
 def _taken(plan: TopMerge) -> exp.Expression:
-    """Return how many copies of the row are among the first ones."""
+    """Return the number of copies of the row among the first rows."""
     limit = bigint(plan.limit)
     if plan.with_ties:
         among = exp.LT(this=column(_BEFORE), expression=limit)

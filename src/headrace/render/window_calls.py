@@ -32,7 +32,7 @@ _EACH, _TOTAL = "each", "total"
 
 
 def positions(plan: Window, call: WindowCall, number: int) -> list[exp.Expression]:
-    """Return what the call needs counted first: places of rows, and numbers of groups of peers."""
+    """Return the columns that the call needs first: places of rows, numbers of groups of peers."""
     if call.frame is None or _first(plan, call) != number:
         return []
     alike = [c for c in plan.calls if (c.order, c.ties) == (call.order, call.ties)]
@@ -172,7 +172,7 @@ def _is_empty(frame: Frame) -> bool:
 
 
 def _size(offset: Literal) -> Any:
-    """Return what offsets of one kind compare by."""
+    """Return the value that offsets of one kind compare by."""
     if offset.type.kind != "interval":
         return offset.value
     assert isinstance(offset.value, str)
@@ -202,8 +202,8 @@ def _collected(plan: Window, call: WindowCall, frame: Frame) -> exp.Expression:
         "ties": exp.Paren(this=exp.and_(peer, exp.not_(own))),
     }
     if frame.exclude != "no others":
-        kept = exp.Not(this=exp.Paren(this=excluded[frame.exclude]))
-        rows = spark_function("filter", rows, _lambda(kept))
+        included = exp.Not(this=exp.Paren(this=excluded[frame.exclude]))
+        rows = spark_function("filter", rows, _lambda(included))
     return _of_list(call, rows)
 
 

@@ -1,1 +1,1 @@
-"""When stream tables are refreshed: schedules and tiers, who is due, retries, shares of workers."""
+"""Scheduling of refreshes: schedules and tiers, due groups, retries, shares of workers."""

@@ -20,7 +20,7 @@ from zoneinfo import ZoneInfo
 from cronsim import CronSim, CronSimError
 
 MINUTE = timedelta(minutes=1)
-# Any moment will do to see whether a line can fire at all; the library looks 50 years ahead.
+# Start of the search whether a line can fire at all; the library searches 50 years ahead.
 _SOME_DAY = datetime(2024, 1, 1)  # noqa: DTZ001
 
 
@@ -35,7 +35,7 @@ class Cron:
         return f"{self.fields} {self.zone}"
 
     def fires_after(self, moment: datetime) -> datetime | None:
-        """The first fire later than a moment, in UTC; None if there is none in 50 years."""
+        """Return the first fire later than a moment, in UTC; None if there is none in 50 years."""
         return _fires_after(self, moment.astimezone(UTC))
 
     @property
@@ -45,7 +45,7 @@ class Cron:
 
 
 def complaint(fields: str) -> str | None:
-    """What is wrong with the fields of a line; None if nothing is."""
+    """Return the error in the fields of a line; None if they are valid."""
     try:
         next(CronSim(fields, _SOME_DAY))
     except CronSimError as error:
@@ -58,20 +58,20 @@ def complaint(fields: str) -> str | None:
 @lru_cache(maxsize=4096)
 def _fires_after(cron: Cron, moment: datetime) -> datetime | None:
     zone = ZoneInfo(cron.zone)
-    # In the first of two repeated hours the second one is still to come, and with it wall-clock
-    # times that have been already: look from where the second one's clock stands.
+    # In the first of two repeated hours the second is still to come, with wall-clock times that
+    # have passed once already: search from the wall-clock time that the second hour gives.
     offset = moment.astimezone(zone).replace(fold=1).utcoffset()
     assert offset is not None
     clock = moment.replace(tzinfo=None) + offset
     folds = (0, 1) if cron.follows_the_clock else (0,)
-    found = [_first(cron, zone, clock, fold, moment) for fold in folds]
-    return min((one for one in found if one is not None), default=None)
+    fires = [_first(cron, zone, clock, fold, moment) for fold in folds]
+    return min((fire for fire in fires if fire is not None), default=None)
 
 
 def _first(
     cron: Cron, zone: ZoneInfo, clock: datetime, fold: int, moment: datetime
 ) -> datetime | None:
-    """The first fire after a moment among wall-clock times after `clock`, in one of two folds."""
+    """Return the first fire after a moment among wall-clock times after `clock`, in one fold."""
     for time in CronSim(cron.fields, clock):
         fire = time.replace(tzinfo=zone, fold=fold)
         if not _exists(fire):
@@ -80,12 +80,12 @@ def _first(
             fire = fire.replace(second=0)
             while not _exists(fire):
                 fire += MINUTE
-        if (found := fire.astimezone(UTC)) > moment:
-            return found
+        if (fire_in_utc := fire.astimezone(UTC)) > moment:
+            return fire_in_utc
     return None
 
 
 def _exists(time: datetime) -> bool:
-    """Whether a wall-clock time is not one of those that are skipped."""
+    """Return whether a wall-clock time exists, that is, is not skipped."""
     there_and_back = time.astimezone(UTC).astimezone(time.tzinfo)
     return there_and_back.replace(tzinfo=None) == time.replace(tzinfo=None)

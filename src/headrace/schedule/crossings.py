@@ -1,4 +1,4 @@
-"""Levels that are measured again and again: which of their changes are alerts. Pure.
+"""Alerts from levels that are measured repeatedly, with hysteresis. Pure.
 
 A level that rises is an alert at once. One that falls is an alert after it has stayed lower for a
 while, so that a value which swings around a threshold raises one alert and not hundreds.
@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from headrace.capture.wal.slot_probe import LEVELS, Level
 from headrace.catalog.alert import About, Alert
 
-# How long a level has to be lower than the one that was sent, before that is an alert, too.
+# How long a level has to stay lower than the one that was sent before an alert is sent.
 HOLD = timedelta(minutes=1)
 GONE = "there is nothing of it any more"
 
@@ -33,21 +33,21 @@ class Sent:
 def crossings(
     sent: Mapping[Subject, Sent], measured: Mapping[Subject, tuple[Level, str]], now: datetime
 ) -> tuple[dict[Subject, Sent], tuple[Alert, ...]]:
-    """The alerts of a measurement, and what was sent once they are.
+    """Return the levels that are sent after a measurement, and the alerts to send.
 
-    Subjects that were not measured are gone, which is fine.
+    A subject that was sent and is not measured any more is at level fine.
     """
     after: dict[Subject, Sent] = {}
     alerts: list[Alert] = []
     for subject in dict.fromkeys((*sent, *measured)):
         level, message = measured.get(subject, ("fine", GONE))
         before = sent.get(subject, Sent("fine"))
-        known = _next(before, level, now)
-        if known.level != before.level:
+        current = _next(before, level, now)
+        if current.level != before.level:
             about, name, code = subject
-            alerts.append(Alert(about, name, known.level, code, message))
-        if known.level != "fine":
-            after[subject] = known
+            alerts.append(Alert(about, name, current.level, code, message))
+        if current.level != "fine":
+            after[subject] = current
     return after, tuple(alerts)
 
 

@@ -1,8 +1,9 @@
-"""Who is due: a function of the time and of what is known about each table. Pure.
+"""The groups that are due: a function of the time and of the state of each table. Pure.
 
-A table is due when its schedule has come round since the last attempt, however often: what was
-missed is made good by one refresh. All moments are in UTC, so daylight saving changes nothing but
-what a cron line means. A clock that was set back makes due whatever was attempted later than now.
+A table is due when its schedule has come round since the last attempt, however often: one refresh
+makes up for all moments that were missed. All moments are in UTC, so daylight saving changes only
+the meaning of cron lines. After a clock was set back, every table whose last attempt is later than
+now is due.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True)
 class Member:
-    """What is known of one stream table.
+    """The schedule state of one stream table.
 
     `schedules` are the effective ones, none for a manual table. `last` is when the last attempt
     for the schedule was started, or when the table was published; None is never. `read` says that
@@ -67,41 +68,42 @@ class Due:
 
 
 def due(now: datetime, groups: Iterable[ScheduledGroup], lazy: timedelta) -> tuple[Due, ...]:
-    """All that is due now, in the order of the groups.
+    """Return the groups that are due now, in the order of `groups`.
 
     `lazy` is the time within which a read of a cold or frozen table is followed by a refresh.
     """
     now = now.astimezone(UTC)
-    return tuple(one for one in _moments(now, groups, lazy) if one.since <= now)
+    return tuple(group for group in _moments(now, groups, lazy) if group.since <= now)
 
 
 def next_due(now: datetime, groups: Iterable[ScheduledGroup], lazy: timedelta) -> datetime | None:
-    """When the next of those that are not due will be; None if no time brings that about.
+    """Return the next moment at which a group becomes due; None if no group does by time alone.
 
-    Until then only a change of what is known does: a refresh that ends, a read, a new table.
+    Before that moment a group becomes due only by another event: a refresh that ends, a read, a new
+    table.
     """
     now = now.astimezone(UTC)
-    later = (one.since for one in _moments(now, groups, lazy) if one.since > now)
+    later = (group.since for group in _moments(now, groups, lazy) if group.since > now)
     return min(later, default=None)
 
 
 def _moments(now: datetime, groups: Iterable[ScheduledGroup], lazy: timedelta) -> Iterator[Due]:
-    """Since when each group is due, or will be; those that no time makes due are left out."""
+    """Yield the moment of each group that is or becomes due by time; others are left out."""
     for group in groups:
-        found = _group(group, now, lazy)
-        if found is not None:
-            tier = min((one.tier for one in group.members), key=lambda tier: tier.rank)
-            yield Due(tuple(one.relation for one in group.members), *found, tier)
+        moment_and_cause = _group(group, now, lazy)
+        if moment_and_cause is not None:
+            tier = min((member.tier for member in group.members), key=lambda tier: tier.rank)
+            yield Due(tuple(member.relation for member in group.members), *moment_and_cause, tier)
 
 
 def _group(group: ScheduledGroup, now: datetime, lazy: timedelta) -> tuple[datetime, Cause] | None:
     members = group.members
-    if any(one.running or one.status is Status.SUSPENDED for one in members):
+    if any(member.running or member.status is Status.SUSPENDED for member in members):
         return None
-    retries = [one for one in members if one.retry_at is not None]
+    retries = [member for member in members if member.retry_at is not None]
     if retries:
-        return max(_retry(one, now) for one in retries)
-    moments = [found for one in members if (found := _member(one, now, lazy)) is not None]
+        return max(_retry(member, now) for member in retries)
+    moments = [moment for member in members if (moment := _member(member, now, lazy)) is not None]
     if not moments:
         return None
     return min(moments) if group.policy == "fastest" else max(moments)
@@ -115,7 +117,7 @@ def _retry(member: Member, now: datetime) -> tuple[datetime, Cause]:
 
 
 def _member(member: Member, now: datetime, lazy: timedelta) -> tuple[datetime, Cause] | None:
-    """When a table is due by itself; None if it is manual, or cold and nobody has read it."""
+    """Return when a table is due by itself; None if manual, or if cold and not read since."""
     tier, last = member.tier, member.last
     if not member.schedules or (tier.waits_for_reads and not member.read):
         return None
@@ -125,7 +127,7 @@ def _member(member: Member, now: datetime, lazy: timedelta) -> tuple[datetime, C
         return EVER, Cause.CLOCK
     moments = []
     if tier is not Tier.FROZEN:
-        turns = (moment_after(one, last, tier.turns) for one in member.schedules)
+        turns = (moment_after(schedule, last, tier.turns) for schedule in member.schedules)
         moments += [(moment, Cause.SCHEDULE) for moment in turns if moment is not None]
     if tier.waits_for_reads:
         moments.append((last + lazy, Cause.READ))

@@ -1,9 +1,9 @@
 """Quotas: which of the waiting jobs get the free workers, database by database. Pure.
 
 A database is entitled to its quota of the workers, or to its share of those that the quotas of
-others leave. What others leave unused it may borrow, up to half as much again. It gives that back
-as its jobs end: whoever uses less than he is entitled to comes first. Where the workers do not
-suffice for that, the higher priority does.
+others leave. A database may borrow workers that others leave unused, up to half as much again, and
+gives them back as its jobs end: databases that use less than they are entitled to come first. Where
+the workers do not suffice for these, the higher priority comes first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BURST = Fraction(3, 2)
 
 @dataclass(frozen=True)
 class Claim:
-    """What a database may claim of the workers: `quota` of them, or its `share` of what is left."""
+    """The claim of a database to workers: `quota` of them, or its `share` of the rest."""
 
     share: int = 1
     quota: int | None = None
@@ -40,14 +40,14 @@ class Job:
 
     @property
     def order(self) -> tuple[int, datetime, str]:
-        """Hotter ones first, then those that wait longer."""
+        """The sort key: hotter jobs first, then those that wait longer."""
         return self.tier.rank, self.since, self.name
 
 
 def pick(
     waiting: Iterable[Job], running: Iterable[int], workers: int, claims: Mapping[int, Claim]
 ) -> tuple[Job, ...]:
-    """The jobs to start now. `running` has the database of every running job, as often as it has.
+    """Return the jobs to start now. `running` has one database number for each running job.
 
     `claims` are those of the attached databases; one that it does not name has a share of 1.
 
@@ -60,8 +60,8 @@ def pick(
     for job in sorted(waiting, key=lambda job: job.order, reverse=True):
         lines.setdefault(job.database, []).append(job)
     busy = Counter(running)
-    known = {database: claims.get(database, Claim()) for database in {*claims, *lines, *busy}}
-    quota = entitled(known, workers)
+    all_claims = {database: claims.get(database, Claim()) for database in {*claims, *lines, *busy}}
+    quota = entitled(all_claims, workers)
     picked: list[Job] = []
     for _ in range(workers - busy.total()):
         able = [
@@ -75,7 +75,7 @@ def pick(
             able,
             key=lambda database: (
                 busy[database] + 1 > quota[database],
-                -known[database].priority,
+                -all_claims[database].priority,
                 busy[database] / quota[database],
                 lines[database][-1].since,
                 database,
@@ -87,15 +87,15 @@ def pick(
 
 
 def entitled(claims: Mapping[int, Claim], workers: int) -> dict[int, Fraction]:
-    """How many workers each database is entitled to, in parts; together it may be too many.
+    """Return the workers that each database is entitled to, as fractions; the sum may be too large.
 
-    Where quotas leave nothing, those without one share a single worker.
+    Where quotas leave nothing, the databases without a quota share a single worker.
     """
-    left = max(workers - sum(one.quota or 0 for one in claims.values()), 1)
-    shares = sum(one.share for one in claims.values() if one.quota is None)
+    left = max(workers - sum(claim.quota or 0 for claim in claims.values()), 1)
+    shares = sum(claim.share for claim in claims.values() if claim.quota is None)
     return {
-        database: Fraction(min(one.quota, workers))
-        if one.quota is not None
-        else Fraction(left * one.share, shares)
-        for database, one in claims.items()
+        database: Fraction(min(claim.quota, workers))
+        if claim.quota is not None
+        else Fraction(left * claim.share, shares)
+        for database, claim in claims.items()
     }

@@ -1,4 +1,4 @@
-"""Retries: how long to wait after a failure, or that it is time to stop. Pure."""
+"""Retries: the backoff after a failure, or the decision to stop. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headrace.errors import Transient, Unavailable
 class Backoff:
     """Waits of at most `first`, twice that, and so on, but never more than `longest`.
 
-    `patience` times the failures that a project allows in a row are borne; None bears any number.
+    Retries stop after `patience` times the failures in a row that a project allows; None: never.
     """
 
     first: timedelta
@@ -21,23 +21,23 @@ class Backoff:
     patience: int | None
 
     def bound(self, failures: int) -> timedelta:
-        """The longest wait after so many failures in a row."""
+        """Return the longest wait after so many failures in a row."""
         doublings = min(failures - 1, (self.longest // self.first).bit_length())
         return min(self.first * (1 << doublings), self.longest)
 
 
-# What is missing outside of Headrace comes back at some time; every table waits for it.
+# For something missing outside of Headrace, which comes back at some time: every table waits.
 OUTSIDE = Backoff(timedelta(seconds=1), timedelta(minutes=1), None)
-# A server that restarts is back within seconds, and asking whether it is costs nothing.
+# For a server that restarts: it is back within seconds, and a connection attempt costs little.
 RECONNECT = Backoff(timedelta(milliseconds=250), timedelta(seconds=5), None)
-# What passes by itself should have passed after some more attempts than others get.
+# For errors that pass by themselves: they get more attempts than others.
 PASSING = Backoff(timedelta(seconds=1), timedelta(minutes=5), 4)
-# Everything else waits for someone to mend it: the data, the query, Headrace.
+# For all other errors: somebody has to mend the data, the query, or Headrace.
 OTHERS = Backoff(timedelta(seconds=10), timedelta(minutes=30), 1)
 
 
 def backoff(error: type[BaseException]) -> Backoff:
-    """How failures of a branch of errors are retried."""
+    """Return the backoff for a branch of errors."""
     if issubclass(error, Unavailable):
         return OUTSIDE
     return PASSING if issubclass(error, Transient) else OTHERS
@@ -46,7 +46,7 @@ def backoff(error: type[BaseException]) -> Backoff:
 def after_failure(
     error: type[BaseException], failures: int, max_failures: int, random: Random
 ) -> timedelta | None:
-    """The wait before the next attempt, None if the table is to be suspended instead.
+    """Return the wait before the next attempt, None if the table is to be suspended instead.
 
     `failures` counts those in a row with this one. Waits are drawn evenly between nothing and
     their bound, so that tables that failed together do not come back together.

@@ -1,4 +1,4 @@
-"""Schedules, read from what a user wrote. Pure."""
+"""Schedules, parsed from a user's text. Pure."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _DURATION = re.compile(
 
 @dataclass(frozen=True)
 class Every:
-    """A period of real time; it is longer than nothing."""
+    """A period of real time, longer than zero."""
 
     period: timedelta
 
@@ -63,7 +63,7 @@ class Every:
 
 @dataclass(frozen=True)
 class Calculated:
-    """As often as those that read the table ask for it."""
+    """A schedule taken from those of the tables that read the table."""
 
     def __str__(self) -> str:
         return CALCULATED
@@ -74,15 +74,15 @@ Schedule: TypeAlias = Timed | Calculated
 
 
 def parse_schedule(text: str | None, zone: str) -> Schedule | None:
-    """The schedule that a text says, None for manual; `zone` is for cron lines that name none."""
+    """Return the schedule in a text, None for manual; `zone` is for cron lines that name none."""
     words = (text or "").split()
     if not words:
         return None
     text = " ".join(words).lower()
     if text == CALCULATED:
         return Calculated()
-    if found := _DURATION.fullmatch(text):
-        return Every(_period(found))
+    if duration_match := _DURATION.fullmatch(text):
+        return Every(_period(duration_match))
     words = [*LINES.get(words[0].lower(), words[0]).split(), *words[1:]]
     if 5 <= len(words) <= 7:
         return _cron(words, zone)
@@ -90,7 +90,7 @@ def parse_schedule(text: str | None, zone: str) -> Schedule | None:
 
 
 def moment_after(schedule: Timed, last: datetime, turns: int = 1) -> datetime | None:
-    """When a schedule comes round next, or for the nth time, after a moment; None is never."""
+    """Return when a schedule comes round for the nth time after a moment; None for never."""
     if isinstance(schedule, Every):
         return last + schedule.period * turns
     moment: datetime | None = last
@@ -100,7 +100,7 @@ def moment_after(schedule: Timed, last: datetime, turns: int = 1) -> datetime | 
 
 
 def duration(period: timedelta) -> str:
-    """A period as it is written in a schedule, in days and smaller units."""
+    """Return a period as it is written in a schedule, in days and smaller units."""
     parts = []
     for unit in ("d", "h", "m", "s", "ms"):
         count, period = divmod(period, UNITS[unit])
@@ -121,7 +121,7 @@ def _period(found: re.Match[str]) -> timedelta:
 
 
 def _cron(words: list[str], zone: str) -> Cron:
-    """Five or six fields; a word behind them names the zone."""
+    """Return the cron line in five or six fields; a word behind them names the zone."""
     seconds = len(words) == 7 or (len(words) == 6 and _says_weekdays(words[-1]))
     fields = " ".join(words[: 5 + seconds])
     if (wrong := complaint(fields)) is not None:
@@ -133,9 +133,9 @@ def _cron(words: list[str], zone: str) -> Cron:
 
 
 def _says_weekdays(word: str) -> bool:
-    """Whether a word is the last field of a cron line, rather than a zone behind it.
+    """Return whether a word is the last field of a cron line, rather than a zone behind it.
 
-    Signs that other fields or other crons have are meant as a field, too, and are no zones.
+    Signs of other fields or of other cron dialects count as a field, too, and not as a zone.
     """
     return (
         word[0] in "0123456789*" or word[:3].lower() in WEEKDAYS or word.upper() in ("L", "LW", "?")

@@ -1,4 +1,4 @@
-"""What a daemon remembers of stream tables beside the catalog, and what is due by that. Pure."""
+"""A daemon's schedule state of stream tables, kept in memory, and groups and tiers by it. Pure."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ class ScheduleState:
                 self.read_before[name] = self.reads[name].total
 
     def missed(self, relations: Collection[str]) -> int:
-        """Count that something outside was missing; how often in a row by now."""
+        """Count an outage of something outside; return the most outages in a row so far."""
         for name in relations:
             self.outages[name] = self.outages.get(name, 0) + 1
         return max(self.outages[name] for name in relations)
 
     def found(self, relations: Iterable[str]) -> None:
-        """Nothing outside was missing."""
+        """Reset the count of outages: nothing outside was missing."""
         for name in relations:
             self.outages.pop(name, None)
 
     def keep(self, relations: Set[str]) -> None:
-        """Forget all other tables."""
+        """Forget all tables except these."""
         by_relation = (
             self.last,
             self.retry_at,
@@ -63,19 +63,19 @@ class ScheduleState:
             self.read_before,
             self.ended,
         )
-        for known in by_relation:
-            for name in known.keys() - relations:
-                del known[name]
+        for values in by_relation:
+            for name in values.keys() - relations:
+                del values[name]
 
 
 def agenda(
     state: State, settings: Settings, groups: Groups, memory: ScheduleState, running: Set[str]
 ) -> tuple[ScheduledGroup, ...]:
-    """What is refreshed as one, each after all that it reads, with what decides when it is due."""
+    """Return the groups in dependency order, with all that decides when they are due."""
     tables = {table.relation: table for table in state.stream_tables}
     schedules = schedules_of(state, settings.time_zone)
     tiers = tiers_of(tables, settings, memory)
-    found = []
+    scheduled_groups = []
     for unit in units(groups, tables, settings):
         members = tuple(
             Member(
@@ -90,16 +90,16 @@ def agenda(
             )
             for name in unit.members
         )
-        found.append(ScheduledGroup(members, policy(unit, tables, settings)))
-    return tuple(found)
+        scheduled_groups.append(ScheduledGroup(members, policy(unit, tables, settings)))
+    return tuple(scheduled_groups)
 
 
 def followed(groups: Iterable[ScheduledGroup]) -> frozenset[str]:
-    """The tables that a daemon refreshes: those with a schedule, and all of their groups."""
+    """Return the tables that a daemon refreshes: those with a schedule, and all of their groups."""
     return frozenset(
         member.relation
         for group in groups
-        if any(one.schedules for one in group.members)
+        if any(member.schedules for member in group.members)
         for member in group.members
     )
 
@@ -115,14 +115,14 @@ def schedules_of(state: State, zone: str) -> dict[str, frozenset[Timed]]:
 def tiers_of(
     tables: Mapping[str, StreamTable], settings: Settings, memory: ScheduleState
 ) -> dict[str, Tier]:
-    """The tier of every table: the one set by hand, or the one that others' reads make it."""
-    said = {name: tier_option(table, settings) for name, table in tables.items()}
-    automatic = {name for name, tier in said.items() if tier == AUTO}
-    found = {name: Tier(tier) for name, tier in said.items() if tier != AUTO}
+    """Return the tier of every table: set by hand, or derived from others' reads."""
+    tier_options = {name: tier_option(table, settings) for name, table in tables.items()}
+    automatic = {name for name, tier in tier_options.items() if tier == AUTO}
+    tiers = {name: Tier(tier) for name, tier in tier_options.items() if tier != AUTO}
     for name in automatic:
-        known = memory.reads.get(name)
-        found[name] = Tier.HOT if known is None else classify(known)
-    return demanded(found, automatic, {name: table.inputs for name, table in tables.items()})
+        activity = memory.reads.get(name)
+        tiers[name] = Tier.HOT if activity is None else classify(activity)
+    return demanded(tiers, automatic, {name: table.inputs for name, table in tables.items()})
 
 
 def startable(
@@ -132,7 +132,7 @@ def startable(
     running: Set[str],
     ended: Mapping[str, datetime],
 ) -> tuple[tuple[Due, ...], tuple[Due, ...]]:
-    """Of what is due, in order, return what can be started, and what has nothing to do.
+    """Return the due groups that can be started, and those that have nothing to do, in order.
 
     A group that reads a table which is being refreshed, or is about to be, waits for it and is
     neither. It waits for one refresh: of a table whose latest refresh ended (`ended`) since the
@@ -160,11 +160,11 @@ def passed(
     asked_at: datetime,
     unasked: Set[str] = frozenset(),
 ) -> tuple[Due, ...]:
-    """Of what was due and had nothing to do, return that whose moment is over.
+    """Return the groups that were due, had nothing to do, and whose moment has passed.
 
-    What is due by a period stays due: the next change is followed at once. So does what is due at
-    a moment of its own after which its sources were not asked for changes yet: at `asked_at` the
-    sources of all tables were, except of those that are `unasked`.
+    A group that is due by a period stays due: it is refreshed as soon as it lacks a change. So does
+    a group that is due at a moment of its own while its sources were not probed for changes after
+    that moment: at `asked_at` the sources of all tables were, except those of the tables `unasked`.
     """
     at_times = {
         member.relation
@@ -184,13 +184,16 @@ def passed(
 
 
 def _begun_at(table: StreamTable) -> datetime | None:
-    """From when on its schedule counts: one without rows waits for the next time, as others do."""
+    """Return the time from which a table's schedule counts.
+
+    A table created without rows waits for the next time of its schedule, as others do.
+    """
     return table.created_at if table.is_uninitialized else table.published_at
 
 
 def _was_read(memory: ScheduleState, name: str) -> bool:
-    known = memory.reads.get(name)
-    return known is not None and known.total > memory.read_before.get(name, 0)
+    activity = memory.reads.get(name)
+    return activity is not None and activity.total > memory.read_before.get(name, 0)
 
 
 @lru_cache(maxsize=4096)

@@ -7,7 +7,7 @@ reader sees a change. It ends with the next cut, or when nothing is left to star
 |---|---|
 | a table was refreshed | refreshed |
 | a table lacks a change, or reads one that does, and waits | neither |
-| no change comes into any table | skipped: nothing was asked and nothing computed for it |
+| no change comes into any table | skipped: nothing was looked up and nothing computed for it |
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ class TickCounter:
         self.refreshed.update(strata)
 
     def end(self, strata: Set[int], waiting: Set[int], now: datetime) -> frozenset[int]:
-        """End the tick and count it, unless nothing was started in it; the strata it skipped."""
+        """End the tick, and count it if anything was started; return the strata it skipped."""
         if not self.refreshed:
             return frozenset()
         skipped = frozenset(strata - self.refreshed - waiting)
         for stratum in strata:
             idle = stratum in skipped
             tick = StratumTicks(stratum, int(stratum in self.refreshed), int(idle), idle, now)
-            known = self.counted.get(stratum)
-            self.counted[stratum] = tick if known is None else known.then(tick)
+            ticks_so_far = self.counted.get(stratum)
+            self.counted[stratum] = tick if ticks_so_far is None else ticks_so_far.then(tick)
         self.refreshed.clear()
         return skipped
 
     def take(self) -> tuple[StratumTicks, ...]:
-        """The ticks counted since the last call."""
+        """Return the ticks counted since the last call."""
         counted = tuple(self.counted.values())
         self.counted.clear()
         return counted

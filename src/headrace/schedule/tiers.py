@@ -1,12 +1,12 @@
-"""Tiers: how closely a table follows its schedule, by hand or by how often it is read. Pure.
+"""Tiers: how closely a table follows its schedule, set by hand or derived from reads. Pure.
 
     hot     its schedule
     warm    every second time of its schedule
     cold    its schedule, but only if it was read since its last refresh
     frozen  not its schedule; refreshed when it was read
 
-PostgreSQL counts the scans of every table. Those that Headrace itself made are counted apart and
-taken off: what is left are reads by others, by which `auto` tables are classified.
+PostgreSQL counts the scans of every table. Headrace counts its own scans apart and subtracts them:
+the rest are reads by others, by which `auto` tables are classified.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FROZEN_AFTER = timedelta(hours=1)
 
 
 class Tier(StrEnum):
-    """From the hottest on."""
+    """The tiers, the hottest first."""
 
     HOT = "hot"
     WARM = "warm"
@@ -53,7 +53,7 @@ class Tier(StrEnum):
 
     @property
     def turns(self) -> int:
-        """At which turn of its schedule a table is due."""
+        """The turn of its schedule at which a table is due: every first, or every second."""
         return 2 if self is Tier.WARM else 1
 
     @property
@@ -75,7 +75,7 @@ class ScanCounters:
 
 @dataclass(frozen=True)
 class ReadActivity:
-    """What is known of others' reads of a table, from one sample after the other.
+    """Reads of a table by others, computed from one sample after the other.
 
     `total` counts them since the watch began at `since`; a table was read since some moment if
     its total has grown since then. `recent` has those of the last minutes with the times at which
@@ -98,10 +98,10 @@ class ReadActivity:
         return ReadActivity(sample.at, sample, early=max(sample.own - sample.scans, 0))
 
     def then(self, sample: ScanCounters) -> ReadActivity:
-        """With one sample more.
+        """Return the activity with one more sample.
 
-        A counter that went back was reset, so nobody is said to have read. If the clock went
-        back, the watch starts over; the total stays.
+        A counter that went back was reset, so no reads are counted. If the clock went back, the
+        watch starts over; the total stays.
         """
         if sample.at < self.last.at:
             return replace(ReadActivity.begin(sample), total=self.total)
@@ -110,7 +110,7 @@ class ReadActivity:
         early = self.early if sample.at - self.since <= REPORTED_WITHIN else 0
         surplus = 0 if reset else scans - own - self.ahead - early
         count, coming = max(surplus, 0), max(-surplus, 0)
-        recent = tuple(one for one in self.recent if one[0] > sample.at - WATCHED)
+        recent = tuple(entry for entry in self.recent if entry[0] > sample.at - WATCHED)
         return replace(
             self,
             last=sample,
@@ -123,44 +123,44 @@ class ReadActivity:
 
 
 def tier_option(table: StreamTable, settings: Settings) -> str:
-    """The tier as it was said for a table, or for all."""
+    """Return the value of option `tier` of a table, or the default for all."""
     return str(table.options.get("tier", settings.default_tier))
 
 
 def is_watched(table: StreamTable, settings: Settings) -> bool:
-    """Whether it depends on reads when the table is refreshed."""
-    said = tier_option(table, settings)
-    return said == AUTO or Tier(said).waits_for_reads
+    """Return whether the time of a table's refresh depends on reads."""
+    option = tier_option(table, settings)
+    return option == AUTO or Tier(option).waits_for_reads
 
 
 def classify(reads: ReadActivity) -> Tier:
-    """The tier by others' reads a minute; what was not watched long enough counts as read."""
+    """Return the tier by others' reads a minute; a table not watched long enough is hot."""
     return _tier_at(reads, reads.last.at, sum(count for _, count in reads.recent))
 
 
 def per_minute(reads: ReadActivity) -> float:
-    """Reads by others a minute."""
+    """Return the reads by others a minute."""
     return sum(count for _, count in reads.recent) / (WATCHED / timedelta(minutes=1))
 
 
 def decline(reads: ReadActivity) -> tuple[tuple[datetime, Tier], ...]:
-    """The tiers that a table comes to, and when, if nobody reads it from now on."""
+    """Return the tiers that a table comes to, and when, if nobody reads it from now on."""
     times = [at for at, _ in reads.recent]
     # The reads that are left without the first of them, the first two, …
     left = [*accumulate((count for _, count in reversed(reads.recent)), initial=0)][::-1]
     unread_since = reads.read_at or reads.since
     moments = {reads.since + WATCHED, unread_since + FROZEN_AFTER, *(at + WATCHED for at in times)}
-    tier, found = classify(reads), []
-    for moment in sorted(one for one in moments if one > reads.last.at):
+    tier, declines = classify(reads), []
+    for moment in sorted(moment for moment in moments if moment > reads.last.at):
         later = _tier_at(reads, moment, left[bisect_right(times, moment - WATCHED)])
         if later is not tier:
             tier = later
-            found.append((moment, tier))
-    return tuple(found)
+            declines.append((moment, tier))
+    return tuple(declines)
 
 
 def _tier_at(reads: ReadActivity, now: datetime, recent: int) -> Tier:
-    """The tier at a moment, with so many reads in the time before it over which rates are taken."""
+    """Return the tier at a moment, with `recent` reads in the time WATCHED before it."""
     rate = recent / (WATCHED / timedelta(minutes=1))
     if rate > HOT_ABOVE or now - reads.since < WATCHED:
         return Tier.HOT
@@ -172,20 +172,20 @@ def _tier_at(reads: ReadActivity, now: datetime, recent: int) -> Tier:
 def demanded(
     tiers: Mapping[str, Tier], automatic: Set[str], reads: Mapping[str, Iterable[str]]
 ) -> dict[str, Tier]:
-    """The tiers in force: an automatic table is at least as hot as the hottest that reads it.
+    """Return the tiers in force: an automatic table is at least as hot as its hottest reader.
 
     Otherwise a table that only other stream tables read would freeze, and its readers would get
     no changes.
     """
-    found = dict(tiers)
+    in_force = dict(tiers)
     readers = readers_of(reads, automatic)
     for component in reversed(
         components({name: automatic & set(reads.get(name, ())) for name in automatic})
     ):
         related = {
             *component.members,
-            *(one for name in component.members for one in readers[name]),
+            *(reader for name in component.members for reader in readers[name]),
         }
-        hottest = min((found[name] for name in related), key=lambda tier: tier.rank)
-        found |= dict.fromkeys(component.members, hottest)
-    return found
+        hottest = min((in_force[name] for name in related), key=lambda tier: tier.rank)
+        in_force |= dict.fromkeys(component.members, hottest)
+    return in_force

@@ -1,4 +1,4 @@
-"""The tiers in force as users are shown them, with what comes next. Pure."""
+"""The tiers in force as users see them, with the next tier of each table. Pure."""
 
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ from headrace.settings import Settings
 def tiers_in_force(
     tables: Mapping[str, StreamTable], settings: Settings, memory: ScheduleState
 ) -> tuple[TierInForce, ...]:
-    """The tier of every table that is watched for reads, and the next one if nobody reads it.
+    """Return the tier of every table that is watched for reads, and the next if nobody reads it.
 
     A table waits for those that read it: its tier changes when theirs allow it.
     """
     now = tiers_of(tables, settings, memory)
     automatic = {name for name, table in tables.items() if tier_option(table, settings) == AUTO}
     watched = [
-        name for name, one in tables.items() if is_watched(one, settings) and name in memory.reads
+        name
+        for name, table in tables.items()
+        if is_watched(table, settings) and name in memory.reads
     ]
     own = {name: now[name] for name in tables if name not in automatic}
     own |= dict.fromkeys(automatic, Tier.HOT)
@@ -40,10 +42,10 @@ def tiers_in_force(
     changes: dict[str, tuple[Tier, datetime]] = {}
     for moment in sorted({at for line in declines.values() for at, _ in line}):
         later = {name: tier for name, line in declines.items() for at, tier in line if at <= moment}
-        found = demanded(own | later, automatic, reads)
+        demanded_tiers = demanded(own | later, automatic, reads)
         for name in declines.keys() - changes.keys():
-            if found[name] is not now[name]:
-                changes[name] = (found[name], moment)
+            if demanded_tiers[name] is not now[name]:
+                changes[name] = (demanded_tiers[name], moment)
     return tuple(
         TierInForce(
             name, now[name], per_minute(memory.reads[name]), *changes.get(name, (None, None))

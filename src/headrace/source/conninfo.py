@@ -96,9 +96,9 @@ def pinned(dsn: str, version: int, settings: Mapping[str, str] | None = None) ->
     session |= {name: value for since, name, value in SETTINGS_BY_VERSION if version >= since}
     session |= settings or {}
     users_options = parts.get("options") or os.environ.get("PGOPTIONS", "")
-    ours = " ".join(f"-c {name}={_escape(value)}" for name, value in session.items())
+    session_options = " ".join(f"-c {name}={_escape(value)}" for name, value in session.items())
     parts |= {
-        "options": f"{users_options} {ours}".strip(),
+        "options": f"{users_options} {session_options}".strip(),
         "application_name": "headrace",
         "client_encoding": "UTF8",
     }

@@ -54,7 +54,7 @@ JOIN pg_namespace n ON n.nspname = wanted.schema
 JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = wanted.name
 WHERE c.relkind = 'v' AND c.oid >= %(first)s
 """
-# For locks that are taken during the look, or on tables that only give a row type to the query.
+# For locks that are taken while views are read, or on tables that only give the query a row type.
 LOCK_MILLISECONDS = 50
 MOST_WAITS = 5
 
@@ -80,16 +80,16 @@ def look_at_views(
     connection: Connection[Any], names: Collection[tuple[str, str]]
 ) -> dict[tuple[str, str], FoundView | None]:
     """Return the views as `find_views` does, hardly waiting: None for those that are locked."""
-    found = _look(connection, names)
-    if found is not None:
-        return found
+    views = _look(connection, names)
+    if views is not None:
+        return views
     looked_at: dict[tuple[str, str], FoundView | None] = dict.fromkeys(names)
     waits = 0
     for name in random.sample(tuple(names), len(names)):
-        found = _look(connection, [name])
-        if found is not None:
+        views = _look(connection, [name])
+        if views is not None:
             del looked_at[name]
-            looked_at |= found
+            looked_at |= views
             continue
         waits += 1
         if waits == MOST_WAITS:
@@ -100,7 +100,7 @@ def look_at_views(
 def _look(
     connection: Connection[Any], names: Iterable[tuple[str, str]]
 ) -> dict[tuple[str, str], FoundView | None] | None:
-    """Return the views of which none had to be waited for; None if one had to be."""
+    """Return the views if none of them had to be waited for, else None."""
     wait = sql.SQL("SET LOCAL lock_timeout = {}").format(LOCK_MILLISECONDS)
     try:
         with translated(), connection.transaction():

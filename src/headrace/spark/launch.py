@@ -229,15 +229,15 @@ def _environment(log: Path, local: bool) -> Iterator[None]:
 def _jvm_options(local: bool) -> str | None:
     """Return the user's options for the JVM, and ours unless the user set the same."""
     users_options = [os.environ.get(name, "") for name in _USERS_OPTIONS]
-    ours = []
+    options = []
     if not any(
         word in text for text in users_options for word in ("CodeCacheSize", "CodeHeapSize")
     ):
-        ours.append(_JVM_OPTIONS)
+        options.append(_JVM_OPTIONS)
     if local and not any("java.io.tmpdir" in text for text in users_options):
         # Libraries unpack native code there, which a killed JVM leaves behind.
-        ours.append(f'"-Djava.io.tmpdir={process_folder() / "tmp"}"')
-    return " ".join((*ours, users_options[0])).strip() or None
+        options.append(f'"-Djava.io.tmpdir={process_folder() / "tmp"}"')
+    return " ".join((*options, users_options[0])).strip() or None
 
 
 def _link_configuration() -> str | None:

@@ -147,8 +147,8 @@ class Plans:
 
     def _run(self, key: Key, plan: Plan) -> pa.Table:
         rows = plan.frame.toArrow()
-        for name, held in plan.holding.items():
-            if held is not None and held.get_total_buffer_size() > MOST_IDLE_BYTES:
+        for name, leaf_rows in plan.holding.items():
+            if leaf_rows is not None and leaf_rows.get_total_buffer_size() > MOST_IDLE_BYTES:
                 leaf = plan.leaves[name]
                 self._views.exchange(leaf, Input(name, leaf.schema))
                 plan.holding[name] = None

@@ -153,7 +153,7 @@ class Spark:
     @property
     def remote(self) -> bool:
         """Return whether this is Spark Connect, which resolves views when a query runs."""
-        return self._do(lambda known: self._reached(known).origin.remote)
+        return self._do(lambda known_failures: self._reached(known_failures).origin.remote)
 
     @property
     def generation(self) -> Generation | None:
@@ -166,7 +166,9 @@ class Spark:
         generation = self.generation
         session = None if generation is None else generation.profiles.get(name)
         return (
-            session if session is not None else self._do(lambda known: self._made_once(name, known))
+            session
+            if session is not None
+            else self._do(lambda known_failures: self._made_once(name, known_failures))
         )
 
     def new_session(self, profile: Profile) -> SparkSession:
@@ -176,7 +178,7 @@ class Spark:
 
     def session_of_generation(self, profile: Profile) -> tuple[Generation, SparkSession]:
         """Return a new session of a profile, and its generation."""
-        return self._do(lambda known: self._made(profile, known))
+        return self._do(lambda known_failures: self._made(profile, known_failures))
 
     def is_lost(self, generation: Generation) -> bool:
         """Return whether that application was lost; then the next use starts or reaches another."""
@@ -210,9 +212,9 @@ class Spark:
 
         `work` takes the number of failed starts at the time of the request.
         """
-        known = self._failed_starts
+        known_failures = self._failed_starts
         try:
-            return self._worker.do(lambda: work(known), self.given_up)
+            return self._worker.do(lambda: work(known_failures), self.given_up)
         except GivenUp:
             raise cancelled() from None
 

@@ -161,9 +161,9 @@ class Views:
         self._scans.move_to_end(key)
         scan = self._scans[key]
         if input_.kept_for is not None:
-            kept = self._kept.setdefault(input_.kept_for, {})
-            if key not in kept:
-                kept[key] = scan.cache()
+            cached_scans = self._kept.setdefault(input_.kept_for, {})
+            if key not in cached_scans:
+                cached_scans[key] = scan.cache()
         return scan
 
     def _opened(self, input_: Input) -> DataFrame:

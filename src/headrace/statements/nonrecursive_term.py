@@ -1,8 +1,8 @@
 """Cut a query down to its non-recursive term: what reads only tables whose columns are known.
 
 Tables that read each other have no columns before one of them begins. As PostgreSQL does for a
-recursive query, the types are those of the branches of UNION that do not read what is not there
-yet:
+recursive query, the types are those of the branches of UNION that do not read a table without
+columns:
 
     SELECT a, b FROM edges UNION SELECT r.a, e.b FROM r JOIN edges e ON …   begins with
     SELECT a, b FROM edges
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from headrace.statements.tokens import Token, tokens
 
-# What may follow the branches, and belongs to all of them.
+# Clauses that may follow the branches, and belong to all of them.
 _AFTER_BRANCHES = ("ORDER", "LIMIT", "OFFSET", "FETCH", "FOR")
 
 
@@ -35,14 +35,19 @@ def beginning(text: str, reads_unknown: Callable[[str], bool]) -> str | None:
         ]
         return " UNION ALL ".join(branches) or None
 
-    # A definition without a beginning stays among the seen ones, to find who reads it.
-    seen: list[str] = []
+    # A definition without a non-recursive term stays visible, so that its readers are found.
+    visible_definitions: list[str] = []
     left: list[str] = []
     for definition in query.definitions:
-        body = begins(definition.body, [*seen, definition.text] if query.recursive else seen)
-        seen.append(definition.text if body is None else f"{definition.head}({body})")
-        left += [] if body is None else seen[-1:]
-    body = begins(query.body, seen)
+        body = begins(
+            definition.body,
+            [*visible_definitions, definition.text] if query.recursive else visible_definitions,
+        )
+        visible_definitions.append(
+            definition.text if body is None else f"{definition.head}({body})"
+        )
+        left += [] if body is None else visible_definitions[-1:]
+    body = begins(query.body, visible_definitions)
     return None if body is None else query.with_(left, body)
 
 
@@ -107,7 +112,7 @@ class _Query:
 def _branches(text: str) -> list[str]:
     """Return the branches of a UNION, or the whole text where it is anything else.
 
-    Parentheses around all of it say nothing. EXCEPT takes from all that stands before it.
+    Parentheses around the whole text change nothing. EXCEPT takes rows from all branches before it.
     """
     query_tokens = [token for token in tokens(text) if token.text != ";"]
     if (

@@ -19,9 +19,9 @@ MODES = ("AUTO", "DIFFERENTIAL", "FULL")
 
 @dataclass(frozen=True)
 class Option:
-    """An option: what it is for, what can be written, and the value that is kept of it.
+    """An option: its meaning, the values that can be written, and the value that is kept of them.
 
-    `keep` gives None for a value that cannot be.
+    `keep` returns None for an invalid value.
     """
 
     name: str
@@ -31,13 +31,13 @@ class Option:
 
 
 def _one_of(*words: str) -> Callable[[Any], str | None]:
-    """One of these words, written in any case."""
+    """Return a parser of one of these words, written in any case."""
     by_lower = {word.lower(): word for word in words}
     return lambda value: by_lower.get(value.lower()) if isinstance(value, str) else None
 
 
 def _count(value: Any) -> int | None:
-    """Return a whole number above zero, also as text."""
+    """Return a whole number above zero, also from text; None for any other value."""
     if isinstance(value, str) and value.isascii() and value.isdigit():
         value = int(value) if len(value) <= len(str(LARGEST_COUNT)) else None
     whole = isinstance(value, int) and not isinstance(value, bool)
@@ -45,7 +45,7 @@ def _count(value: Any) -> int | None:
 
 
 def _flag(value: Any) -> bool | None:
-    """True or false, also as text."""
+    """Return true or false, also from text; None for any other value."""
     if isinstance(value, str):
         return {"true": True, "on": True, "false": False, "off": False}.get(value.lower())
     return value if isinstance(value, bool) else None
@@ -62,7 +62,7 @@ def _schedule(value: Any) -> str | None:
 
 
 def _up_to(most: int) -> Callable[[Any], int | None]:
-    """Return a whole number above zero that is not larger."""
+    """Return a parser of whole numbers from 1 to `most`."""
 
     def keep(value: Any) -> int | None:
         count = _count(value)
@@ -190,21 +190,21 @@ def checked(values: Mapping[str, Any]) -> dict[str, Any]:
 
     An option that does not exist, or a value that it cannot have, is an error.
     """
-    kept: dict[str, Any] = {}
+    checked_values: dict[str, Any] = {}
     for name, value in values.items():
         option = _BY_NAME.get(name)
         if option is None:
             raise UserError(
                 "invalid-option", f"unknown option {name!r}", hint=f"The options are {_names()}."
             )
-        kept[name] = None if value is None else option.keep(value)
-        if value is not None and kept[name] is None:
+        checked_values[name] = None if value is None else option.keep(value)
+        if value is not None and checked_values[name] is None:
             raise UserError(
                 "invalid-option",
                 f"invalid value for option {name}: {value!r}",
                 hint=f"Valid values: {option.values}.",
             )
-    return kept
+    return checked_values
 
 
 def refresh_mode(text: str | None) -> RefreshMode:

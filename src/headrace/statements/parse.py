@@ -24,7 +24,7 @@ _END = Token("symbol", "", 0)
 def parse(text: str) -> tuple[Statement, ...]:
     """Return the statements of a text, in order.
 
-    `syntax-error` or `invalid-option` with the place.
+    Raise `syntax-error` or `invalid-option` with the place of the error.
     """
     statements = []
     begun: list[Token] = []
@@ -47,17 +47,17 @@ class _StatementParser:
 
     def statement(self) -> Statement:
         place = place_of(self.text, self.tokens[0].start)
-        made: Statement
+        statement: Statement
         if self.accept("CREATE"):
             replace = self.accept("OR") and self.require("REPLACE")
             self.stream_table()
             name = self.name()
             options = self.options() if self.accept("WITH") else {}
             self.require("AS")
-            made = CreateStatement(place, name, self.rest(), options, replace)
+            statement = CreateStatement(place, name, self.rest(), options, replace)
         elif self.accept("ALTER"):
             self.stream_table()
-            made = self.alteration(place, self.name())
+            statement = self.alteration(place, self.name())
         elif self.accept("DROP"):
             self.stream_table()
             if_exists = self.accept("IF") and self.require("EXISTS")
@@ -65,21 +65,21 @@ class _StatementParser:
             cascade = self.accept("CASCADE")
             if not cascade:
                 self.accept("RESTRICT")
-            made = DropStatement(place, name, if_exists, cascade)
+            statement = DropStatement(place, name, if_exists, cascade)
         elif self.accept("REFRESH"):
             self.stream_table()
-            made = RefreshStatement(place, self.name(), self.accept("FULL"))
+            statement = RefreshStatement(place, self.name(), self.accept("FULL"))
         elif self.accept("VERIFY"):
             self.stream_table()
             name, source = self.name(), self.accept("SOURCE")
             oracle = self.identifier().lower() if self.accept("ORACLE") else "spark"
             sample = self.value() if self.accept("SAMPLE") else None
-            made = VerifyStatement(place, name, source, oracle, sample)
+            statement = VerifyStatement(place, name, source, oracle, sample)
         else:
             raise self.unexpected("CREATE, ALTER, DROP, REFRESH or VERIFY STREAM TABLE")
         if self.read < len(self.tokens):
             raise self.unexpected("the end of the statement")
-        return made
+        return statement
 
     def alteration(self, place: TextPosition, name: str) -> AlterStatement:
         if self.accept("SET"):
@@ -119,7 +119,7 @@ class _StatementParser:
         return token.text
 
     def options(self) -> dict[str, str | None]:
-        """`(option = value, …)`; each option must exist, with that value, and is given once."""
+        """Return `(option = value, …)`; each option must exist, with that value, and only once."""
         options: dict[str, str | None] = {}
         self.require("(")
         while not options or self.accept(","):
@@ -153,7 +153,7 @@ class _StatementParser:
         raise self.unexpected("a value in single quotes, or NULL")
 
     def rest(self) -> str:
-        """Return the text up to the end of the statement: a query, which others understand."""
+        """Return the text up to the end of the statement: a query, which is not parsed here."""
         if self.read == len(self.tokens):
             raise self.unexpected("a query")
         first, last = self.tokens[self.read], self.tokens[-1]
@@ -165,7 +165,7 @@ class _StatementParser:
         return self.tokens[self.read] if self.read < len(self.tokens) else _END
 
     def accept(self, text: str) -> bool:
-        """Pass over the next token if it is this keyword or symbol."""
+        """Consume the next token if it is this keyword or symbol; return whether it was."""
         token = self.next
         if token.kind not in ("word", "symbol") or token.text.upper() != text:
             return False

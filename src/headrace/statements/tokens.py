@@ -1,6 +1,6 @@
 """Text to tokens, by the rules of PostgreSQL's scanner: enough to find where a statement ends.
 
-What is inside a query is not understood here, only passed over: strings with and without escapes,
+The inside of a query is not parsed here, only skipped: strings with and without escapes,
 quoted names, dollar quotes, and comments, which nest.
 """
 
@@ -41,13 +41,13 @@ class Token:
 
 
 def place_of(text: str, position: int) -> TextPosition:
-    """Line and column of a position."""
+    """Return line and column of a position."""
     before = text[:position]
     return TextPosition(before.count("\n") + 1, position - (before.rfind("\n") + 1) + 1)
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """Yield all tokens; `syntax-error` where a string, quoted name or comment does not end."""
+    """Yield all tokens; raise `syntax-error` if a string, quoted name or comment does not end."""
     position = 0
     while (position := _skip(text, position)) < len(text):
         token = _token(text, position)
@@ -56,7 +56,7 @@ def tokens(text: str) -> Iterator[Token]:
 
 
 def _skip(text: str, position: int) -> int:
-    """Past spaces and comments."""
+    """Return the position after spaces and comments."""
     while True:
         space = _SPACE.match(text, position)
         if space is not None:

@@ -33,19 +33,19 @@ class FileBounds:
 
     def statistics(self) -> dict[str, dict[str, Any]]:
         """Return the column's part of a Delta file's statistics."""
-        found: dict[str, dict[str, Any]] = {"nullCount": {self.column: self.nulls}}
+        statistics: dict[str, dict[str, Any]] = {"nullCount": {self.column: self.nulls}}
         if _is_exact(self.least) and _is_exact(self.greatest):
-            found["minValues"] = {self.column: _as_json(self.least)}
-            found["maxValues"] = {self.column: _as_json(self.greatest)}
-        return found
+            statistics["minValues"] = {self.column: _as_json(self.least)}
+            statistics["maxValues"] = {self.column: _as_json(self.greatest)}
+        return statistics
 
 
 def bounds_of(rows: pa.Table, apart: str | None) -> FileBounds | None:
     """Return the bounds of rows in memory; None without a column."""
     if apart is None:
         return None
-    found = pc.min_max(rows[apart]).as_py()
-    return FileBounds(apart, found["min"], found["max"], rows[apart].null_count)
+    extremes = pc.min_max(rows[apart]).as_py()
+    return FileBounds(apart, extremes["min"], extremes["max"], rows[apart].null_count)
 
 
 def bounds_in(footer: pq.FileMetaData, apart: str | None) -> FileBounds | None:
@@ -56,16 +56,16 @@ def bounds_in(footer: pq.FileMetaData, apart: str | None) -> FileBounds | None:
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     least, greatest, nulls = [], [], 0
     for group in groups:
-        found = group.column(place).statistics
-        if found is None or not found.has_null_count:
+        statistics = group.column(place).statistics
+        if statistics is None or not statistics.has_null_count:
             return None
-        nulls += found.null_count
-        if found.null_count == group.num_rows:
+        nulls += statistics.null_count
+        if statistics.null_count == group.num_rows:
             continue
-        if not found.has_min_max:
+        if not statistics.has_min_max:
             return None
-        least.append(found.min)
-        greatest.append(found.max)
+        least.append(statistics.min)
+        greatest.append(statistics.max)
     return FileBounds(apart, min(least, default=None), max(greatest, default=None), nulls)
 
 

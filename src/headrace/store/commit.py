@@ -252,19 +252,19 @@ class Commits:
             self.forget(relation)
             problem = f"the files of version {version} cannot be read from the log"
             raise unreadable(error, self._place, relation, pin, problem) from error
-        for each in live:
-            if None in (each["num_records"], each[f"min.{EPOCH}"], each[f"max.{EPOCH}"]):
-                raise behind(relation, pin, f"{each['path']} was added by another program")
+        for action in live:
+            if None in (action["num_records"], action[f"min.{EPOCH}"], action[f"max.{EPOCH}"]):
+                raise behind(relation, pin, f"{action['path']} was added by another program")
         files = tuple(
             LogFile(
-                uri=self._place.uri(relation, each["path"]),
-                rows=each["num_records"],
-                bytes=each["size_bytes"],
-                first_epoch=each[f"min.{EPOCH}"],
-                last_epoch=each[f"max.{EPOCH}"],
-                least_weight=each.get(f"min.{WEIGHT}"),
+                uri=self._place.uri(relation, action["path"]),
+                rows=action["num_records"],
+                bytes=action["size_bytes"],
+                first_epoch=action[f"min.{EPOCH}"],
+                last_epoch=action[f"max.{EPOCH}"],
+                least_weight=action.get(f"min.{WEIGHT}"),
             )
-            for each in live
+            for action in live
         )
         columns = columns_of(pa.schema(table.schema().to_arrow()))
         arrangement = _arrangement(table.metadata().configuration)

@@ -39,7 +39,7 @@ def worth_merging(files: tuple[LogFile, ...], kept: Iterable[int]) -> tuple[LogF
 
 
 def _run(files: tuple[LogFile, ...]) -> tuple[LogFile, ...]:
-    """The newest files that are alike in size, if they are enough.
+    """Return the newest files that are alike in size, if they are enough.
 
     Files that were written together count by those of them that are small, at least as one.
     """

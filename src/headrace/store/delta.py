@@ -365,7 +365,11 @@ class DeltaStore(Store):
         return None
 
     def _remember(self, relation: str, log: RelationLog) -> RelationLog:
-        others = [kept for kept in self._logs.get(relation, ()) if kept.version != log.version]
+        others = [
+            remembered
+            for remembered in self._logs.get(relation, ())
+            if remembered.version != log.version
+        ]
         self._logs[relation] = (*others[1 - LOGS_KEPT :], log)
         return log
 
@@ -374,7 +378,7 @@ class DeltaStore(Store):
 
     @contextmanager
     def _discarding(self, relation: str, pin: Pin, written: Iterable[str]) -> Iterator[None]:
-        """On any failure remove what was written, unless the commit landed before it failed.
+        """Remove what was written after any failure, unless the commit landed before it failed.
 
         In doubt files are kept, for `rollback` or a vacuum to remove.
         """

@@ -164,11 +164,11 @@ class Indexes:
                 self._building = None
 
     def _use(self, piece: Piece) -> pa.Table | None:
-        kept = self._kept.get(piece)
-        if kept is None:
+        mapped_piece = self._kept.get(piece)
+        if mapped_piece is None:
             return None
-        kept.used = time.monotonic()
-        return kept.table
+        mapped_piece.used = time.monotonic()
+        return mapped_piece.table
 
     def _missing(self, file: LogFile, keys: Keys, columns: Collection[str]) -> list[Piece]:
         name = _leading(keys)
@@ -187,11 +187,11 @@ class Indexes:
                     self._builder = None
                     return
                 piece = self._building = self._due.popleft()
-            kept = self._map_piece(piece)
+            mapped_piece = self._map_piece(piece)
             with self._lock:
                 # `forget` may have dropped the piece meanwhile.
-                if kept is not None and self._building == piece:
-                    self._kept[piece] = kept
+                if mapped_piece is not None and self._building == piece:
+                    self._kept[piece] = mapped_piece
                 self._building = None
 
     def _map_piece(self, piece: Piece) -> _MappedPiece | None:
@@ -200,10 +200,10 @@ class Indexes:
         A failure is only logged, since the rows can be read without an index. The file may be gone
         by now, the disk full, or the memory too small.
         """
-        uri, what, name = piece
+        uri, kind, name = piece
         try:
             table = self.read(uri, (name,)).select((name,)).combine_chunks()
-            if what == "order":
+            if kind == "order":
                 table = _ordered(table[name])
             # Text beyond two gigabytes has several chunks.
             if table.column(0).num_chunks <= 1 and self._make_room(table.nbytes):
@@ -219,7 +219,7 @@ class Indexes:
     def _make_room(self, size: int) -> bool:
         free = shutil.disk_usage(self.folder or tempfile.gettempdir()).free
         with self._lock:
-            taken = sum(kept.size for kept in self._kept.values())
+            taken = sum(mapped_piece.size for mapped_piece in self._kept.values())
             room = min(self.most_bytes, (free + taken) // PART_OF_FREE) - taken
             due, latest = [], time.monotonic() - UNUSED_SECONDS
             for piece in sorted(self._kept, key=lambda piece: self._kept[piece].used):

@@ -93,16 +93,16 @@ def check_columns(columns: pa.Schema) -> None:
 
 def conform(rows: pa.Table, columns: pa.Schema) -> pa.Table:
     """Return the rows in stored column order; raise `invariant` for other columns or types."""
-    wanted = weighted(columns)
-    if sorted(fields(rows.schema), key=str) != sorted(fields(wanted), key=str):
+    schema = weighted(columns)
+    if sorted(fields(rows.schema), key=str) != sorted(fields(schema), key=str):
         raise InternalError(
             "invariant",
             "rows do not have the columns of their relation",
-            detail=f"Expected {fields(wanted)}, got {fields(rows.schema)}.",
+            detail=f"Expected {fields(schema)}, got {fields(rows.schema)}.",
         )
     if rows.column(WEIGHT).null_count:
         raise InternalError("invariant", "a row has no weight")
-    return rows.select(wanted.names).cast(wanted)
+    return rows.select(schema.names).cast(schema)
 
 
 def sorted_by(rows: pa.Table, order: tuple[str, ...]) -> pa.Table:

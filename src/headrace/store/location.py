@@ -103,7 +103,8 @@ class StoreLocation:
     def trouble(self, *, writing: bool) -> int | None:
         """Return the errno of using the root folder now; None if it works, or for an object store.
 
-        delta-rs reports errors of the operating system as text only, so the access is tried again.
+        delta-rs reports errors of the operating system as text only, so the access is repeated
+        here.
         """
         if not self.local:
             return None

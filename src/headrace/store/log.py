@@ -82,8 +82,8 @@ class RelationLog:
 
     def after_commit(self, added: tuple[LogFile, ...], removed: tuple[LogFile, ...]) -> RelationLog:
         """Return the log one version later."""
-        kept = tuple(file for file in self.files if file not in removed)
-        return replace(self, version=self.version + 1, files=in_order(kept + added))
+        remaining = tuple(file for file in self.files if file not in removed)
+        return replace(self, version=self.version + 1, files=in_order(remaining + added))
 
 
 def in_order(files: tuple[LogFile, ...]) -> tuple[LogFile, ...]:

@@ -52,15 +52,23 @@ class RowGroupBounds:
         is_text = column.physical_type in BYTES and column.logical_type.type != "DECIMAL"
         groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
         statistics = [group.column(place).statistics for group in groups]
-        known = np.array([each is not None and each.has_min_max for each in statistics], np.bool_)
+        has_bounds = np.array(
+            [
+                group_statistics is not None and group_statistics.has_min_max
+                for group_statistics in statistics
+            ],
+            np.bool_,
+        )
         low, high = np.zeros(len(groups), object), np.zeros(len(groups), object)
-        for number in np.flatnonzero(known):
+        for number in np.flatnonzero(has_bounds):
             ends = statistics[number].min_raw, statistics[number].max_raw
             low[number], high[number] = ends if is_text else map(_whole, ends)
         nulls = [None if e is None or not e.has_null_count else e.null_count for e in statistics]
         values = [n is None or n < group.num_rows for n, group in zip(nulls, groups, strict=True)]
         some_nulls = [number != 0 for number in nulls]
-        return cls(low, high, known, np.array(values, np.bool_), np.array(some_nulls, np.bool_))
+        return cls(
+            low, high, has_bounds, np.array(values, np.bool_), np.array(some_nulls, np.bool_)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,11 +135,11 @@ class _Span:
         if bounds is None or column is None:
             return None
         values, places, order = column
-        known = bounds.has_bounds
-        low, high = (ends[known].astype(values.dtype) for ends in (bounds.low, bounds.high))
-        first, end = np.zeros(len(known), np.int64), np.where(bounds.values, len(values), 0)
-        first[known] = np.searchsorted(values, low)
-        end[known] = np.searchsorted(values, high, side="right")
+        has_bounds = bounds.has_bounds
+        low, high = (ends[has_bounds].astype(values.dtype) for ends in (bounds.low, bounds.high))
+        first, end = np.zeros(len(has_bounds), np.int64), np.where(bounds.values, len(values), 0)
+        first[has_bounds] = np.searchsorted(values, low)
+        end[has_bounds] = np.searchsorted(values, high, side="right")
         return cls(first, end, bounds.nulls & bool((places < 0).any()), places, order)
 
 
@@ -203,8 +211,12 @@ def read_matching(
             compared = part.read_row_groups(together, key.names).select(key.names).cast(key)
             sizes = footer.rows[together]
             has = np.split(keys.has(compared), np.cumsum(sizes)[:-1])
-            chosen = [group for group, each in zip(together, has, strict=True) if each.any()]
-            matches = np.concatenate([np.zeros(0, np.bool_), *(each for each in has if each.any())])
+            chosen = [
+                group for group, group_mask in zip(together, has, strict=True) if group_mask.any()
+            ]
+            matches = np.concatenate(
+                [np.zeros(0, np.bool_), *(group_mask for group_mask in has if group_mask.any())]
+            )
             start = 0
             for batch in part.iter_batches(BATCH_ROWS, chosen, schema.names) if chosen else ():
                 here = matches[start : start + batch.num_rows]

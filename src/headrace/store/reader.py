@@ -62,8 +62,8 @@ class Reader:
 
     def forget_all(self, folder: str) -> None:
         """Drop everything cached for the files in a folder."""
-        for kept in (self._recent, self._footers):
-            kept.forget(folder)
+        for cache in (self._recent, self._footers):
+            cache.forget(folder)
         self._indexes.forget(prefix=folder)
 
     def read(self, relation: str, pin: Pin, file: LogFile, columns: pa.Schema) -> pa.Table:

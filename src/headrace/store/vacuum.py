@@ -80,7 +80,7 @@ def clear_unpublished(
 ) -> None:
     """Remove what a dead writer left: rows beyond the epoch, and scratch folders.
 
-    A failed removal is harmless: the next call or a vacuum tries it again.
+    A failed removal is harmless: the next call or a vacuum retries it.
     """
     for entry in _unnamed(place, relation, named):
         if entry.base_name.startswith(SCRATCH) or epoch_written(entry.base_name) > epoch:
@@ -109,9 +109,13 @@ def epoch_written(name: str) -> int:
 
 
 def _unnamed(place: StoreLocation, relation: str, named: Iterable[str]) -> list[pafs.FileInfo]:
-    kept = {path.partition("/")[0] for path in named}
+    named_entries = {path.partition("/")[0] for path in named}
     entries = place.files.get_file_info(pafs.FileSelector(relation, allow_not_found=True))
-    return [e for e in entries if not e.base_name.startswith(HIDDEN) and e.base_name not in kept]
+    return [
+        e
+        for e in entries
+        if not e.base_name.startswith(HIDDEN) and e.base_name not in named_entries
+    ]
 
 
 def _recorded(place: StoreLocation, relation: str) -> dict[str, float]:

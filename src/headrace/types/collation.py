@@ -15,7 +15,7 @@ from headrace.types.type import Type
 
 
 class Collation(StrEnum):
-    """What is known of a collation: C, the order of code points alone, or any other."""
+    """The classes of collations: C, the order of code points alone, or any other."""
 
     C = "C"
     CODE_POINTS = "C.UTF-8"
@@ -32,7 +32,7 @@ _default: ContextVar[Collation] = ContextVar("default collation", default=Collat
 
 @contextmanager
 def default_collation(collation: Collation) -> Iterator[None]:
-    """Let `plain_text` have the default collation of a database."""
+    """Set the collation that `plain_text` has within the block."""
     token = _default.set(collation)
     try:
         yield

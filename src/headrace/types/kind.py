@@ -36,7 +36,7 @@ class Kind:
     `read` and `misfit` are SQL templates over `{column}` (a quoted column reference) and the
     type's parameters: the expression that a SELECT reads, and a condition that is true when the
     value does not fit. No template casts a value of a type that users may own: a cast of the
-    owner's would run with our rights.
+    owner's would run with Headrace's rights.
 
     | field | meaning |
     |---|---|

@@ -71,7 +71,7 @@ _FITTING_NUMERIC = (
     " OR abs({column}) >= 1e{integer_digits}::numeric"
     " OR scale(trim_scale({column})) > {scale})"
 )
-# What PostgreSQL itself holds to its digits can still be this.
+# A value whose digits PostgreSQL itself limits can still be NaN.
 NOT_A_NUMBER = "({column} = 'NaN')"
 _FITTING_ARRAY = "(array_ndims({column}) > 1 OR array_lower({column}, 1) <> 1)"
 

@@ -25,8 +25,8 @@ class Type:
     """One of `KINDS` with its parameters.
 
     For numeric, precision and scale are those of the stored decimal; `declared` says whether they
-    are also the column's own typmod (served as numeric(p,s)) or only how we store a numeric
-    without one. `rounded` marks a number that is right to `scale` digits and no further: the
+    are also the column's own typmod (served as numeric(p,s)) or only how a numeric without
+    one is stored. `rounded` marks a number that is right to `scale` digits and no further: the
     result of a division or AVG, or of a product that needs more than 38 digits. `room` is how many
     digits before the point the columns and constants of the query can make a value have: all of a
     declared column, and fewer than the type has where it allows for many rows, as that of a sum.
@@ -207,8 +207,8 @@ class Type:
 def _misfit_of_array(row: Kind, element: str | None) -> str | None:
     if element is None:
         return row.misfit
-    one = element.replace("{column}", "element")
-    inside = f"EXISTS (SELECT FROM unnest({{column}}) AS elements (element) WHERE {one})"
+    element_misfit = element.replace("{column}", "element")
+    inside = f"EXISTS (SELECT FROM unnest({{column}}) AS elements (element) WHERE {element_misfit})"
     return f"({row.misfit} OR {inside})"
 
 
@@ -241,9 +241,9 @@ def numeric(precision: int, scale: int) -> Type:
 def result_numeric(
     precision: int, scale: int, *, rounded: Rounding | None = None, room: int = MAXIMUM_DIGITS
 ) -> Type:
-    """Return the type of a computed numeric: bounded to 38 digits.
+    """Return the type of a computed numeric, bounded to 38 digits.
 
-    All digits before the point may be in use.
+    Without `room`, all digits before the point may be in use.
     """
     scale = min(scale, MAXIMUM_DIGITS)
     precision = max(min(precision, MAXIMUM_DIGITS), scale, 1)
@@ -252,7 +252,7 @@ def result_numeric(
 
 
 def plain_numeric(scale: int = NUMERIC_SCALE) -> Type:
-    """Return the type of a column without typmod.
+    """Return the type of a numeric column without typmod.
 
     Its values seldom need the digits before the point.
     """
@@ -271,7 +271,7 @@ def from_postgres(
     """Return the type of a PostgreSQL column, or None if it has no exact counterpart.
 
     `oid` is the base type's (domains resolved by the caller), `typmod` pg_attribute.atttypmod. Of
-    an array, `element` is the oid of its elements' type; all else is about that.
+    an array, `element` is the oid of its elements' type, which all other arguments describe.
     """
     if element is not None:
         element_type = from_postgres(element, typmod, enum=enum, ordered=ordered, folds=folds)

@@ -14,10 +14,10 @@ from headrace.types import Type
 from headrace.verify.difference import Row, is_inexact, remaining, weighted_rows
 
 MOST_DIFFERENCES = 100_000
-"""Of more rows, this is what a receipt says of either side."""
+"""The number that a receipt gives for either side if more rows differ."""
 SAMPLE = 5
 SOURCE = "source "
-"""How a comparison of a source with its live table is called begins so."""
+"""The prefix of the names of comparisons of sources with their live tables."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ def compared(
     exact: bool = False,
     digits: bool = False,
 ) -> Comparison:
-    """A comparison from the weighted difference of the two bags.
+    """Return the comparison for the weighted difference of the two bags.
 
     Float columns are allowed their tolerance, unless nothing was computed and they must be
-    `exact`. With `digits` so are numerics that are right to some digits only.
+    `exact`. With `digits`, numerics that are right to some digits only are allowed theirs, too.
     """
     if isinstance(difference, TooLarge):
         return Comparison(what, difference.limit, difference.limit)
@@ -68,7 +68,7 @@ def compared(
 
 
 def _total(weights: pa.ChunkedArray, side: Callable[..., Any]) -> int:
-    """The sum of the weights on one side of zero."""
+    """Return the sum of the weights on one side of zero."""
     return pc.sum(weights.filter(side(weights, 0))).as_py() or 0
 
 

@@ -28,17 +28,17 @@ Row = tuple[int, tuple[Any, ...]]
 
 
 def tolerance_of(types: Sequence[Type]) -> float | None:
-    """The relative tolerance that applies to a result with these columns, if any does."""
+    """Return the relative tolerance that applies to a result with these columns, if any does."""
     return max((TOLERANCE[_value(t).kind] for t in types if _value(t).is_float), default=None)
 
 
 def _value(type_: Type) -> Type:
-    """The type itself, or that of an array's elements."""
+    """Return the type itself, or that of an array's elements."""
     return type_ if type_.element is None else type_.element
 
 
 def weighted_rows(difference: pa.Table) -> list[Row]:
-    """The rows of a table whose first column is the weight."""
+    """Return the rows of a table whose first column is the weight."""
     columns = [column.to_pylist() for column in difference.columns]
     return [(w, tuple(map(_hashable, values))) for w, *values in zip(*columns, strict=True)]
 
@@ -48,7 +48,7 @@ def _hashable(value: Any) -> Any:
 
 
 def is_inexact(type_: Type, *, digits: bool) -> bool:
-    """Whether engines may differ in values: floats and, with `digits`, rounded numerics."""
+    """Return whether engines may differ in values: floats and, with `digits`, rounded numerics."""
     value = _value(type_)
     return value.is_float or (digits and bool(value.rounded))
 
@@ -56,10 +56,10 @@ def is_inexact(type_: Type, *, digits: bool) -> bool:
 def remaining(
     difference: pa.Table, types: Sequence[Type], *, digits: bool = False, most: int = 100_000
 ) -> list[Row] | None:
-    """The weighted rows that have no partner on the other side within the tolerance.
+    """Return the weighted rows that have no partner on the other side within the tolerance.
 
-    Rows pair up if they are equal in every exact column and close in every other. None if more
-    than `most` rows have no partner, or are equal in every exact column.
+    Rows pair up if they are equal in every exact column and close in every other. Return None if
+    more than `most` rows have no partner, or are equal in every exact column.
     """
     left: list[Row] = []
     for group in _groups(difference, [is_inexact(type_, digits=digits) for type_ in types], most):
@@ -70,7 +70,7 @@ def remaining(
 
 
 def _groups(difference: pa.Table, inexact: Sequence[bool], most: int) -> Iterator[list[Row]]:
-    """The rows that are equal in every exact column; `most` and one more, if there are so many."""
+    """Yield the rows that are equal in every exact column; of a group at most `most` and one."""
 
     def exact(row: Row) -> tuple[Any, ...]:
         return tuple(value for value, some in zip(row[1], inexact, strict=True) if not some)
@@ -101,14 +101,14 @@ def _unpaired(rows: Sequence[Row], types: Sequence[Type]) -> list[Row]:
     nearby = _Nearby([values for _, values in surplus], types)
     left = []
     for weight_missing, values in missing:
-        wanted = weight_missing
+        unmatched = weight_missing
         for place in nearby.places(values):
             weight, others = surplus[place]
-            if wanted and weight and close(values, others, types):
-                paired = min(wanted, -weight)
-                wanted -= paired
+            if unmatched and weight and close(values, others, types):
+                paired = min(unmatched, -weight)
+                unmatched -= paired
                 surplus[place] = (weight + paired, others)
-        left.append((wanted, values))
+        left.append((unmatched, values))
     return [row for row in left + surplus if row[0]]
 
 
@@ -124,12 +124,12 @@ class _Nearby:
         self._others = [i for i, row in enumerate(rows) if self._value(row) is None]
 
     def _value(self, row: tuple[Any, ...]) -> Any:
-        """The value, if it is a number with neighbours."""
+        """Return the value, if it is a number with neighbours; else None."""
         value = None if self._column is None else row[self._column]
         return value if value is not None and math.isfinite(value) else None
 
     def places(self, row: tuple[Any, ...]) -> Sequence[int]:
-        """The places of all rows that may be close to the row."""
+        """Return the places of all rows that may be close to the row."""
         value = self._value(row)
         if value is None:
             return self._others
@@ -139,7 +139,7 @@ class _Nearby:
 
 
 def close(left: Sequence[Any], right: Sequence[Any], types: Sequence[Type]) -> bool:
-    """Whether two rows agree: exactly, or within the tolerance in float columns."""
+    """Return whether two rows agree: exactly, or within the tolerance in float columns."""
     return all(_agree(a, b, t) for a, b, t in zip(left, right, types, strict=True))
 
 

@@ -15,7 +15,7 @@ class Oracle(StrEnum):
 
 
 def oracle_of(value: str) -> Oracle:
-    """The oracle of that name; UserError if there is none."""
+    """Return the oracle with this name; raise `invalid-option` if there is none."""
     try:
         return Oracle(value.lower())
     except ValueError:

@@ -24,7 +24,7 @@ LONGEST_TEXT = 1_000_000
 
 
 def over_sources(table: StreamTable, state: State) -> str:
-    """The text of the table's query, over sources of the home database."""
+    """Return the text of the table's query, over sources of the home database."""
     if table.relation in cycles(state.stream_tables):
         raise unsupported(f"stream table {table.schema}.{table.name} is in a cycle")
     return _over_sources(table.query, schema_of(table, state), state)
@@ -33,12 +33,12 @@ def over_sources(table: StreamTable, state: State) -> str:
 def _over_sources(query: str, schema: InputSchema, state: State) -> str:
     places: dict[Name, str] = {}
     for name in table_names(query):
-        found = schema.resolve(*name)
-        assert found is not None
-        if isinstance(found, BoundView):
-            places[name] = _subquery(_over_sources(found.query, schema, state))
+        resolved = schema.resolve(*name)
+        assert resolved is not None
+        if isinstance(resolved, BoundView):
+            places[name] = _subquery(_over_sources(resolved.query, schema, state))
             continue
-        origin = state.origin(found.relation)
+        origin = state.origin(resolved.relation)
         assert origin is not None
         if isinstance(origin, StreamTable):
             places[name] = _subquery(stored(over_sources(origin, state), origin.columns))
@@ -53,7 +53,7 @@ def _over_sources(query: str, schema: InputSchema, state: State) -> str:
 
 
 def stored(query: str, columns: Sequence[OutputColumn]) -> str:
-    """A query whose columns are those of another one, as a stream table stores them."""
+    """Return a query with the columns of another one, as a stream table stores them."""
     numbered = [f"c{number}" for number in range(1, len(columns) + 1)]
     items = [
         f"{_cast(rounded(name, column.type), column)} AS {sql.Identifier(column.name).as_string()}"
@@ -64,12 +64,15 @@ def stored(query: str, columns: Sequence[OutputColumn]) -> str:
 
 
 def _cast(value: str, column: OutputColumn) -> str:
-    """The value in the served type; one of an enum is, and casts of enums may be users' own."""
+    """Return the value cast to the served type.
+
+    A value of an enum has that type already, and casts of enums may be users' own.
+    """
     return value if column.type.is_of_users else f"CAST({value} AS {column.served})"
 
 
 def rounded(value: str, type_: Type) -> str:
-    """The SQL value with the digits that its stored type keeps."""
+    """Return the SQL value with the digits that its stored type keeps."""
     if type_.kind == "numeric":
         return f"pg_catalog.round({value}, {type_.scale})"
     if type_.element is None or type_.element.kind != "numeric":
@@ -87,7 +90,7 @@ def _subquery(text: str) -> str:
 
 
 def unsupported(why: str, hint: str | None = None) -> UserError:
-    """The error for a table that PostgreSQL cannot be asked about."""
+    """Return the error for a table whose query PostgreSQL cannot answer."""
     return UserError(
         "oracle-unsupported",
         f"PostgreSQL cannot be asked for the answer: {why}",

@@ -1,7 +1,7 @@
 """A second opinion: PostgreSQL's own answer in the snapshot of a cut, and the table at that cut.
 
-`recompute` compares Spark with Spark, which finds nothing where Spark computes a query otherwise
-than PostgreSQL does.
+`recompute` compares Spark with Spark, which finds nothing where Spark computes a query differently
+from PostgreSQL.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ LARGEST_ANSWER = 1 << 30
 
 @dataclass(frozen=True)
 class Question:
-    """What PostgreSQL is asked, every name in it resolved, and the columns of its answer."""
+    """A query for PostgreSQL, with every name resolved, and the columns of its answer."""
 
     text: str
     columns: tuple[SourceColumn, ...]
@@ -54,8 +54,8 @@ def verify_postgres(
 ) -> tuple[Comparison, State]:
     """Take a cut, bring the table to it, and compare it with PostgreSQL's answer in the cut.
 
-    With a sample PostgreSQL is asked for that part of the answer only. Return the state of the
-    catalog in which the table was compared, too.
+    With a sample, PostgreSQL computes that part of the answer only. Also return the state of the
+    catalog in which the table was compared.
     """
     answers: list[pa.Table] = []
     failures: list[HeadraceError] = []
@@ -63,7 +63,7 @@ def verify_postgres(
         refresh(engine, schema, name)
         state = engine.catalog.state()
         table = require_table(state, schema, name)
-        # What cannot be asked is refused before anything is taken in.
+        # A query that PostgreSQL cannot answer is refused before anything is taken in.
         _question(engine, state, table, sample)
 
         def ask(cut: OpenCut, state: State) -> None:
@@ -78,7 +78,7 @@ def verify_postgres(
             raise failure
         tables = together(state, [require_table(state, schema, name)], engine.settings(state))
         require_active(tables)
-        refresh_group(engine, state, [one.relation for one in tables], lease.fence)
+        refresh_group(engine, state, [member.relation for member in tables], lease.fence)
         state = engine.catalog.state()
         table = require_table(state, schema, name)
         stored = at(engine, state, table).rows(state.relation(table.relation))
@@ -125,11 +125,13 @@ def _question(
 def _answer(
     engine: Engine, cut: OpenCut, state: State, table: StreamTable, sample: Sample | None
 ) -> pa.Table:
-    """PostgreSQL's answer in the cut, in the stored types and with weight 1.
+    """Return PostgreSQL's answer in the cut, in the stored types and with weight 1.
 
-    Names are resolved under the locks: nobody can give the name of a source to a view meanwhile.
+    Names are resolved under the locks: no session can give a source's name to a view meanwhile.
     """
-    read = {one for each in upstream(state.stream_tables, table) for one in each.inputs}
+    read = {
+        relation for reader in upstream(state.stream_tables, table) for relation in reader.inputs
+    }
     sources = [
         source
         for source in sources_in(state, HOME)
@@ -162,14 +164,14 @@ def _compared(table: StreamTable, answer: pa.Table, stored: pa.Table) -> Compari
     difference = net(pa.concat_tables([answer.cast(stored.schema), negated]))
     names: Sequence[str] = [column.name for column in table.columns]
     types = [column.type for column in table.columns]
-    what = f"postgres {table.schema}.{table.name}"
-    return compared(what, difference, names, types, digits=True)
+    label = f"postgres {table.schema}.{table.name}"
+    return compared(label, difference, names, types, digits=True)
 
 
 def _leaves_order_open(state: State, table: StreamTable) -> bool:
-    """Whether a query makes an order total by a rule of ours, which PostgreSQL does not have."""
+    """Return whether a query makes an order total by a rule that PostgreSQL does not have."""
     return any(
         notice != ORDER_NOTICE
-        for one in upstream(state.stream_tables, table)
-        for notice in rebound(one, state).notices
+        for reader in upstream(state.stream_tables, table)
+        for notice in rebound(reader, state).notices
     )

@@ -47,13 +47,13 @@ def recompute(
         stored = definitions[table.relation].final.shown()
         plan, inputs = queries[table.relation]
         names = tuple(column.name for column in table.columns)
-        inputs = [*inputs, *(reading.input(one) for one in inputs_of(stored))]
+        inputs = [*inputs, *(reading.input(plan_input) for plan_input in inputs_of(stored))]
         profile = _profile(reading, (*inputs_of(plan), *inputs_of(stored)), inputs)
         where = None if sample is None else _condition(sample)
         text = render_difference(plan, stored, names, where)
         difference = engine.runner.collect(text, inputs, profile=profile, limit=MOST_DIFFERENCES)
-        what = f"recomputed {table.schema}.{table.name}"
-        yield compared(what, difference, names, [c.type for c in table.columns])
+        label = f"recomputed {table.schema}.{table.name}"
+        yield compared(label, difference, names, [c.type for c in table.columns])
 
 
 def _condition(sample: Sample) -> Callable[[Sequence[exp.Expression]], exp.Expression]:
@@ -61,14 +61,16 @@ def _condition(sample: Sample) -> Callable[[Sequence[exp.Expression]], exp.Expre
 
 
 def _profile(reading: InputReader, wanted: Iterable[PlanInput], inputs: Iterable[Input]) -> Profile:
-    """One task where there is little to read."""
-    held = {one.name: one.rows.num_rows for one in inputs if one.rows is not None}
-    logs = [one for one in wanted if one.name not in held]
-    return "tiny" if reading.is_small(logs, sum(held.values())) else "wide"
+    """Return the profile: one task where there is little to read."""
+    rows_in_memory = {
+        input_.name: input_.rows.num_rows for input_ in inputs if input_.rows is not None
+    }
+    logs = [plan_input for plan_input in wanted if plan_input.name not in rows_in_memory]
+    return "tiny" if reading.is_small(logs, sum(rows_in_memory.values())) else "wide"
 
 
 def at(engine: Engine, state: State, *tables: StreamTable) -> InputReader:
-    """The inputs at the epochs that the tables have taken in, their own relations as published."""
+    """Return a reader of the inputs at the epochs of the tables, and of the tables as published."""
     upto = {name: epoch for table in tables for name, epoch in table.frontier.items()}
     upto |= {table.relation: table.epoch for table in tables}
     return InputReader(engine.store, state, {}, limit=0, upto=upto)
@@ -77,9 +79,9 @@ def at(engine: Engine, state: State, *tables: StreamTable) -> InputReader:
 def _queries(
     engine: Engine, definitions: dict[str, Definition], reading: InputReader
 ) -> dict[str, tuple[Operator, list[Input]]]:
-    """For every relation a query without recursion that gives its rows, and what that reads."""
-    plans = {relation: one.plan for relation, one in definitions.items()}
-    if not any(one.final.cycle for one in definitions.values()):
+    """Return for every relation a query without recursion that gives its rows, and its inputs."""
+    plans = {relation: definition.plan for relation, definition in definitions.items()}
+    if not any(definition.final.cycle for definition in definitions.values()):
         return {
             relation: materialised(engine, plan, reading, MOST_ROUNDS)
             for relation, plan in plans.items()

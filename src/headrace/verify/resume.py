@@ -1,4 +1,4 @@
-"""Whether receipts say that a table was verified already, in what is asked for. Pure."""
+"""Whether receipts prove that a table was verified already, as far as requested. Pure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def is_verified(
     source: bool = False,
     scheme: Scheme | None = None,
 ) -> bool:
-    """Return whether a table was found equal since then, by this oracle and in what is asked for.
+    """Return whether a table was found equal since then, by this oracle and as far as requested.
 
     `receipts` begin with the newest. A table that was found different after it was found equal has
     to be verified again.
@@ -53,7 +53,7 @@ def is_verified(
     for receipt in receipts:
         if receipt.verified_at < since or not receipt.equal:
             return False
-        has_sources = any(what.startswith(SOURCE) for what in receipt.detail)
+        has_sources = any(name.startswith(SOURCE) for name in receipt.detail)
         if (
             receipt.oracle == oracle
             and covers(receipt.covered, sample, scheme)

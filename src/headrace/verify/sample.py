@@ -40,7 +40,7 @@ BOOLEANS = {
 
 @dataclass(frozen=True)
 class SampleRequest:
-    """What was asked for: a share of the values of a column, or some of them."""
+    """A request for a share of the values of a column, or for some of the values."""
 
     column: str | None = None
     share: float | None = None
@@ -48,7 +48,7 @@ class SampleRequest:
 
     @staticmethod
     def of(given: float | str | Mapping[str, Iterable[Any]]) -> SampleRequest:
-        """The request in any of its forms; UserError if it is none."""
+        """Return the request given in one of its forms; raise `invalid-option` for others."""
         if isinstance(given, Mapping):
             if len(given) != 1:
                 raise _invalid(given)
@@ -61,7 +61,7 @@ class SampleRequest:
         return SampleRequest(share=_share(given, given))
 
     def __str__(self) -> str:
-        """A text from which the request can be read again."""
+        """Return a text from which the request can be read again."""
         if self.share is None:
             return json.dumps({self.column: self.values})
         return f"{self.share!r}" if self.column is None else f"{self.share!r} by {self.column}"
@@ -83,19 +83,19 @@ class Sample:
     partition_by: str | None = None
 
     def covered(self, rows: int, of: int, without_rows: Sequence[Any] = ()) -> dict[str, Any]:
-        """What a receipt says: which rows were compared, and how many of how many."""
-        which: dict[str, Any] = {"values": list(self.values)}
+        """Return what a receipt records: which rows were compared, and how many of how many."""
+        part: dict[str, Any] = {"values": list(self.values)}
         if self.buckets:
-            which = {"bucket": self.bucket, "buckets": self.buckets}
+            part = {"bucket": self.bucket, "buckets": self.buckets}
         if self.partition_by is not None:
-            which["partition_by"] = self.partition_by
-            which["ranges"] = [one.bounds for one in self.ranges]
+            part["partition_by"] = self.partition_by
+            part["ranges"] = [range_.bounds for range_ in self.ranges]
         if without_rows:
-            which["without_rows"] = list(without_rows)
-        return {"column": self.column.name, **which, "rows": rows, "of": of}
+            part["without_rows"] = list(without_rows)
+        return {"column": self.column.name, **part, "rows": rows, "of": of}
 
     def has(self, value: Any) -> bool:
-        """Whether rows with this value of the column belong to it."""
+        """Return whether rows with this value of the column belong to the sample."""
         text = _text(value)
         if not self.buckets:
             return text in self.values
@@ -105,18 +105,21 @@ class Sample:
         return int(digest[:8], 16) % self.buckets == self.bucket
 
     def without_rows(self, rows: pa.Table) -> list[Any]:
-        """The values, or bounds of ranges, that no row has."""
+        """Return the values, or bounds of ranges, that no row has."""
         parts: list[tuple[Any, Sample]]
         if self.partition_by is None:
             parts = [(value, replace(self, values=(value,))) for value in self.values]
         else:
-            parts = [(one.bounds, replace(self, values=(), ranges=(one,))) for one in self.ranges]
+            parts = [
+                (range_.bounds, replace(self, values=(), ranges=(range_,)))
+                for range_ in self.ranges
+            ]
             if None in self.values:
                 parts.append((None, replace(self, values=(None,), ranges=())))
-        return [shown for shown, part in parts if not part.filtered(rows).num_rows]
+        return [value for value, part in parts if not part.filtered(rows).num_rows]
 
     def filtered(self, rows: pa.Table) -> pa.Table:
-        """The rows that belong to it; the weight is the first column."""
+        """Return the rows that belong to the sample; the weight is their first column."""
         if self.partition_by is not None:
             values = rows.column(1 + self.place).combine_chunks()
             mask = pc.and_(pc.is_null(values), pa.scalar(None in self.values))
@@ -124,24 +127,26 @@ class Sample:
                 mask = pc.or_(mask, range_.mask(values))
             return rows.filter(mask)
         encoded = rows.column(1 + self.place).combine_chunks().dictionary_encode()
-        kept = [self.has(value) for value in encoded.dictionary.to_pylist()]
+        in_sample = [self.has(value) for value in encoded.dictionary.to_pylist()]
         null = self.has(None)
-        mask = [null if one is None else kept[one] for one in encoded.indices.to_pylist()]
+        mask = [
+            null if index is None else in_sample[index] for index in encoded.indices.to_pylist()
+        ]
         return rows.filter(pa.array(mask, pa.bool_()))
 
     def spark(self, column: exp.Expression) -> exp.Expression:
-        """The condition on Spark."""
+        """Return the condition for Spark."""
         if self.partition_by is not None:
-            tests = [one.spark(column) for one in self.ranges]
+            tests = [range_.spark(column) for range_ in self.ranges]
             if None in self.values:
                 tests.append(exp.Is(this=column, expression=exp.Null()))
             return exp.Paren(this=exp.or_(*tests))
         text = _spark_text(column, self.column.type.kind)
         if not self.buckets:
-            texts = [exp.Literal.string(one) for one in self.values if one is not None]
+            texts = [exp.Literal.string(value) for value in self.values if value is not None]
             missing = exp.Is(this=column, expression=exp.Null())
-            found = exp.In(this=text, expressions=texts)
-            tests = [missing] * (None in self.values) + [found] * bool(texts)
+            is_listed = exp.In(this=text, expressions=texts)
+            tests = [missing] * (None in self.values) + [is_listed] * bool(texts)
             return exp.Paren(this=exp.or_(*tests)) if tests else exp.false()
         head = _call("substr", _call("md5", text), _number(1), _number(8))
         number = exp.cast(_call("conv", head, _number(16), _number(10)), "bigint")
@@ -149,9 +154,9 @@ class Sample:
         return exp.EQ(this=bucket, expression=_number(self.bucket))
 
     def postgres(self, column: sql.Composable) -> str:
-        """The condition on PostgreSQL, by functions of its own alone."""
+        """Return the condition for PostgreSQL, with built-in functions only."""
         if self.partition_by is not None:
-            tests = [one.postgres(column) for one in self.ranges]
+            tests = [range_.postgres(column) for range_ in self.ranges]
             if None in self.values:
                 tests.append(sql.SQL("({} IS NULL)").format(column))
             return sql.SQL("({})").format(sql.SQL(" OR ").join(tests)).as_string()
@@ -161,11 +166,11 @@ class Sample:
                 "pg_catalog.concat({} OPERATOR(pg_catalog.-) DATE '1970-01-01')"
             ).format(column)
         if not self.buckets:
-            texts = [one for one in self.values if one is not None]
-            found = sql.SQL("{} OPERATOR(pg_catalog.=) ANY ({}::pg_catalog.text[])").format(
+            texts = [text for text in self.values if text is not None]
+            is_listed = sql.SQL("{} OPERATOR(pg_catalog.=) ANY ({}::pg_catalog.text[])").format(
                 value, sql.Literal(texts)
             )
-            whole = sql.SQL("({} IS NOT NULL AND {})").format(column, found)
+            whole = sql.SQL("({} IS NOT NULL AND {})").format(column, is_listed)
             if None in self.values:
                 whole = sql.SQL("({} IS NULL OR {})").format(column, whole)
             return whole.as_string()
@@ -187,14 +192,14 @@ class Sample:
 
 
 def chosen(request: SampleRequest, table: StreamTable, past: Iterable[Receipt]) -> Sample:
-    """The sample of a table. Of a share it is the bucket after the latest in `past`."""
+    """Return the sample of a table; of a share, the bucket after the latest one in `past`."""
     scheme = ranges_asked(request, scheme_of(table.options))
     if scheme is not None:
         return _in_ranges(request, scheme, table)
     column = _column(request.column, table)
     place = table.columns.index(column)
     if request.share is None:
-        values = tuple(_known_text(column, one) for one in request.values)
+        values = tuple(_known_text(column, value) for value in request.values)
         return Sample(column, place, values)
     buckets = buckets_of(request.share)
     for receipt in past:
@@ -212,15 +217,15 @@ def ranges_asked(request: SampleRequest, scheme: Scheme | None) -> Scheme | None
 
 
 def _in_ranges(request: SampleRequest, scheme: Scheme, table: StreamTable) -> Sample:
-    """The rows of the ranges that the values fall into."""
-    (column,) = [one for one in table.columns if one.name == scheme.column]
+    """Return the sample of the ranges that the values fall into."""
+    (column,) = [candidate for candidate in table.columns if candidate.name == scheme.column]
     ranges: list[WholeRange] = []
-    for given in request.values:
-        if given is not None:
+    for value in request.values:
+        if value is not None:
             try:
-                ranges.append(range_of(scheme, column, given.strip()))
+                ranges.append(range_of(scheme, column, value.strip()))
             except (ValueError, OverflowError):
-                raise _no_value(column, given) from None
+                raise _no_value(column, value) from None
     return Sample(
         column,
         table.columns.index(column),
@@ -252,9 +257,9 @@ def _column(name: str | None, table: StreamTable) -> OutputColumn:
         return columns[name]
     scheme = scheme_of(table.options)
     first = [*([scheme.column] if scheme is not None else []), *table.key, *columns]
-    for one in first:
-        if one in columns and columns[one].type.kind in SAMPLED:
-            return columns[one]
+    for candidate in first:
+        if candidate in columns and columns[candidate].type.kind in SAMPLED:
+            return columns[candidate]
     raise UserError(
         "invalid-option",
         f"stream table {table.schema}.{table.name} has no column by which rows can be chosen",
@@ -286,7 +291,7 @@ def _parsed(given: str) -> SampleRequest:
 
 
 def _by_values(column: str, values: Iterable[Any], given: Any) -> SampleRequest:
-    """Return the request for some values of a column; without any it would prove nothing."""
+    """Return the request for some values of a column; no values would prove nothing."""
     listed = tuple(values)
     if not listed or any(isinstance(value, list | dict) for value in listed):
         raise _invalid(given)
@@ -320,7 +325,7 @@ def _invalid(given: Any) -> UserError:
 
 
 def _text(value: Any) -> str | None:
-    """The text by which a value is known in every engine."""
+    """Return the text by which a value is known in every engine."""
     match value:
         case None:
             return None
@@ -335,10 +340,10 @@ def _text(value: Any) -> str | None:
 
 
 def _known_text(column: OutputColumn, given: str | None) -> str | None:
-    """The text of a value that a user has written as PostgreSQL writes it.
+    """Return the text, as PostgreSQL writes it, of a value that a user has written.
 
-    A value that the type does not have is a UserError: no row could have it, and a sample without
-    rows is equal to anything.
+    Raise `invalid-option` for a value that the type does not have: no row could have it, and a
+    sample without rows is equal to anything.
     """
     if given is None:
         return None

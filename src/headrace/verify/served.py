@@ -1,4 +1,4 @@
-"""A served table read back, as rows to be taken away from what it should hold."""
+"""A served table read back, as rows to be subtracted from those that it should have."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headrace.verify.sample import Sample
 
 
 def read_served(database: Database, table: StreamTable, sample: Sample | None = None) -> pa.Table:
-    """The rows of the served table, or a sample, in the stored types and with weight −1."""
+    """Return the rows of the served table, or a sample, in the stored types and with weight −1."""
     columns = [
         SourceColumn(number, column.name, column.served, column.type)
         for number, column in enumerate(table.columns, 1)

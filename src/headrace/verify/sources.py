@@ -29,7 +29,11 @@ def verify_sources(engine: Engine, table: StreamTable) -> list[Comparison]:
     comparisons: dict[str, Comparison] = {}
 
     def compare(number: int, cut: OpenCut, state: State) -> None:
-        read = {i for one in upstream(state.stream_tables, table) for i in one.inputs}
+        read = {
+            relation
+            for reader in upstream(state.stream_tables, table)
+            for relation in reader.inputs
+        }
         for source in sources_in(state, number):
             if source.relation in read and source.status is Status.ACTIVE:
                 comparisons[source.relation] = _compare(engine, cut, state, source)
@@ -39,7 +43,11 @@ def verify_sources(engine: Engine, table: StreamTable) -> list[Comparison]:
         if state.origin(table.relation) is None:
             name = f"{table.schema}.{table.name}"
             raise Transient("cut-interrupted", f"{name} was rebuilt or dropped during the verify")
-        read = {i for one in upstream(state.stream_tables, table) for i in one.inputs}
+        read = {
+            relation
+            for reader in upstream(state.stream_tables, table)
+            for relation in reader.inputs
+        }
         for number in databases_of(state, frozenset(read)):
             inside = partial(compare, number)
             state = ingest_database(engine, state, number, lease.fence, inside=inside)

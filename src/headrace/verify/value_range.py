@@ -38,17 +38,17 @@ class WholeRange:
         return [self._written(self.low), self._written(self.high)]
 
     def mask(self, values: pa.Array) -> pa.Array:
-        """Return which of the values it has; NULL is none of them."""
+        """Return a mask of the values that are in the range; NULL never is."""
         days = pa.types.is_date32(values.type)
         numbers = (values.cast(pa.int32()) if days else values).cast(pa.int64())
-        found = pc.is_valid(numbers)
+        inside = pc.is_valid(numbers)
         for number, holds in ((self.low, pc.greater_equal), (self.high, pc.less)):
             if LEAST <= number <= GREATEST:
-                found = pc.and_(found, holds(numbers, pa.scalar(number, pa.int64())))
-        return found.fill_null(False)
+                inside = pc.and_(inside, holds(numbers, pa.scalar(number, pa.int64())))
+        return inside.fill_null(False)
 
     def spark(self, column: exp.Expression) -> exp.Expression:
-        """The condition on Spark, where the time zone of the session is UTC."""
+        """Return the condition for Spark, where the time zone of the session is UTC."""
         number = column
         if self.kind == "date":
             number = exp.Anonymous(this="unix_date", expressions=[column])
@@ -63,7 +63,7 @@ class WholeRange:
         return exp.Paren(this=exp.and_(*tests))
 
     def postgres(self, column: sql.Composable) -> sql.Composed:
-        """The condition on PostgreSQL, by operators of its own alone."""
+        """Return the condition for PostgreSQL, with built-in operators only."""
         kind = "int8" if self.kind in ("smallint", "integer", "bigint") else self.kind
         type_ = sql.SQL(f"pg_catalog.{kind}")
         tests: list[sql.Composable] = [sql.SQL("{} IS NOT NULL").format(column)]
@@ -91,7 +91,7 @@ class WholeRange:
 def range_of(scheme: Scheme, column: OutputColumn, text: str) -> WholeRange:
     """Return the range that the value with this text falls into.
 
-    ValueError or OverflowError if the type has no such value.
+    Raise ValueError or OverflowError if the type has no such value.
     """
     kind = column.type.kind
     if scheme.width is not None:
@@ -104,7 +104,7 @@ def range_of(scheme: Scheme, column: OutputColumn, text: str) -> WholeRange:
 
 
 def integer(column: OutputColumn, text: str) -> int:
-    """Return the integer of a text, ValueError if the type of the column has no such value."""
+    """Return the integer of a text; raise ValueError if the column's type has no such value."""
     number = int(text)
     least, greatest = column.type.row.limits or (LEAST, GREATEST)
     if not least <= number <= greatest:

@@ -44,10 +44,10 @@ def verify(
     oracle: Oracle = Oracle.SPARK,
     sample: SampleRequest | None = None,
 ) -> Receipt:
-    """Prove that the stream table is what its query says; the receipt is kept.
+    """Prove that the stream table is what its query says; keep and return the receipt.
 
-    Of a sample only that part of the table is compared, and what the table reads is taken as it
-    is stored.
+    With a sample, only that part of the table is compared, and the inputs of the table are taken as
+    they are stored.
     """
     state = engine.catalog.state()
     table = require_table(state, schema, name)
@@ -82,7 +82,7 @@ def verify(
     stored = at(engine, state, table).rows(state.relation(table.relation))
     compared_rows = stored if part is None else part.filtered(stored)
     equal, rows = all(comparison.equal for comparison in comparisons), _count(compared_rows)
-    # Where all sides are equal, what is not stored is nowhere.
+    # Where all sides are equal, values that are not stored are on no side.
     without_rows = part.without_rows(compared_rows) if part is not None and equal else []
     if without_rows and not rows:
         raise _nothing_compared(table, part, sample)
@@ -105,13 +105,15 @@ def verify(
     )
     with engine.writing() as lease:
         engine.catalog.commit(Change(receipts=(receipt,)), fence=lease.fence)
-        # Of all tables: those that are verified next are within the interval of pruning.
-        prune_history(engine, state, [one.relation for one in state.stream_tables])
+        # Of all tables: a verify of the next table falls into the interval without pruning.
+        prune_history(
+            engine, state, [stream_table.relation for stream_table in state.stream_tables]
+        )
     return receipt
 
 
 def _require_whole(tables: tuple[StreamTable, ...]) -> None:
-    """Refuse a table that is to be rebuilt: the relations that it was computed from are gone."""
+    """Raise `table-suspended` for a table to be rebuilt: the relations of its inputs are gone."""
     for table in tables:
         if is_stale(table):
             raise UserError(
@@ -137,7 +139,7 @@ def _nothing_compared(
 
 
 def _served(engine: Engine, state: State, table: StreamTable, sample: Sample | None) -> Comparison:
-    """The served table, or a sample of it, against the relation it was published from."""
+    """Compare the served table, or a sample, with the relation that it was published from."""
     relation = state.relation(table.relation)
     reading = at(engine, state, table)
     stored = reading.rows(relation)

@@ -62,7 +62,7 @@ def probe_changes(
     last = Snapshot.read(snapshot)
     started = time.monotonic()
     try:
-        # The first transaction mostly decides, and saves decoding those after it.
+        # The first transaction usually decides, and saves decoding those after it.
         first = reader.transactions(flushed, 1)
         unseen = _unseen(first, last)
         pending = _sees_any(connection, unseen)

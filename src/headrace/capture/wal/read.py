@@ -177,18 +177,18 @@ class _Reading:
             oid = images.relation.oid
             if oid in self.refused:
                 continue
-            ours = images.where(self._visible(images))
-            if len(ours):
+            visible_rows = images.where(self._visible(images))
+            if len(visible_rows):
                 try:
-                    self._keep(oid, self._stored(ours))
+                    self._keep(oid, self._stored(visible_rows))
                 except NeedsReinit as error:
                     self.refused[oid] = error
 
     def _visible(self, images: Images) -> Mask:
         """Return which rows are of transactions that belong to the cut."""
         xids, places = np.unique(images.xid, return_inverse=True)
-        ours = np.array([belongs(xid, self.after, self.upto) for xid in xids.tolist()], np.bool_)
-        visible: Mask = ours[places]
+        in_cut = np.array([belongs(xid, self.after, self.upto) for xid in xids.tolist()], np.bool_)
+        visible: Mask = in_cut[places]
         return visible
 
     def _stored(self, images: Images) -> pa.Table:

@@ -29,7 +29,7 @@ def lsn_to_text(position: int) -> str:
 
 PLUGIN = "pgoutput"
 CREATE_SECONDS = 30
-# Another reader mostly needs the slot for a moment only.
+# Another reader usually needs the slot only for a moment.
 ATTEMPTS = 40
 PAUSE_SECONDS = 0.05
 
@@ -148,7 +148,7 @@ def slot_busy(slot: str, status: SlotStatus, detail: str | None = None) -> Trans
 
 
 def drop(database: Database, slot: str) -> bool:
-    """Drop the slot; return False if there is none. `slot-busy` while another client reads it."""
+    """Drop the slot; return False if there is none. Raises `slot-busy` while it is being read."""
     with database.connect() as connection:
         status = read_status(connection, slot)
         if status is None:

@@ -72,15 +72,15 @@ def _misfit(
     """Return the error for the first value that cannot be stored."""
     index = _first_refused(texts, column)
     value = str(texts[index])[:MAXIMUM_SHOWN_LENGTH]
-    what = f'column "{column.name}" of {table.schema}.{table.name}'
+    column_name = f'column "{column.name}" of {table.schema}.{table.name}'
     assert column.type is not None
     if column.type.misfit is None:
         # The reason why a source leaves WAL mode is public, so the value is not quoted.
-        return not_decodable(f"A value in {what} is not of type {column.declared}.")
+        return not_decodable(f"A value in {column_name} is not of type {column.declared}.")
     row = ", ".join(
         f"{each.name} = {_shown(images, each, index)}" for each in identifying_columns(table)
     )
-    return does_not_fit(what, f"The value is {value}, in the row with {row}.")
+    return does_not_fit(column_name, f"The value is {value}, in the row with {row}.")
 
 
 def _first_refused(texts: pa.Array, column: SourceColumn) -> int:
@@ -146,8 +146,8 @@ def events_of(images: Images, table: SourceTable, key: Sequence[int]) -> pa.Tabl
     arrays = [pa.array(images.position), pa.array(np.full(count, is_key))]
     for column in stored:
         assert column.type is not None
-        there = column.physical in values.column_names
-        arrays.append(values[column.physical] if there else pa.nulls(count, column.type.arrow))
+        is_present = column.physical in values.column_names
+        arrays.append(values[column.physical] if is_present else pa.nulls(count, column.type.arrow))
     for column in stored:
         gaps = images.unchanged.get(column.name)
         arrays.append(pa.array(np.zeros(count, np.bool_) if gaps is None else gaps))

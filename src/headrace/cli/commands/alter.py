@@ -103,8 +103,10 @@ def resume(
     mode = "apply" if apply else "rebuild" if rebuild else None
     with call.project() as project:
         tables = chosen(project, names, everything=all_)
-        held = [table for table in tables if not all_ or table.held]
-        done, failed = for_each(call, "resuming", held, lambda name: project.resume(name, mode))
+        resumable = [table for table in tables if not all_ or table.held]
+        done, failed = for_each(
+            call, "resuming", resumable, lambda name: project.resume(name, mode)
+        )
     return _show_all(call, "resumed", done, failed)
 
 
@@ -114,7 +116,7 @@ def reinit(call: Invocation, names: Names = None, all_: All = False) -> int:
         tables = chosen(project, names, everything=all_)
         done, failed = for_each(call, "reinitialising", tables, project.reinit)
         relations = relation_names(project) if call.screen.as_json else {}
-    documents = [refresh_document(*advanced_table, relations) for advanced_table in done]
+    documents = [refresh_document(*named_refresh, relations) for named_refresh in done]
     call.screen.document({"refreshes": documents, "errors": failed.documents})
     if done:
         call.screen.show(refreshed(done))

@@ -98,7 +98,7 @@ def sources_table(sources: tuple[SourceHealth, ...]) -> Table:
 
 
 def remarks(source: SourceHealth) -> list[str]:
-    """Why a source is not fine, and why it is not captured as was asked."""
+    """Return why a source is not fine, and why the requested capture mode is not in use."""
     lines = [] if source.alert is None else [f"{source.source}: {source.level}: {source.alert}"]
     if source.mode_reason is not None and source.mode_reason not in (source.alert or ""):
         lines.append(f"{source.source}: not captured from WAL: {source.mode_reason}")

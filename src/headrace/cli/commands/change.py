@@ -106,7 +106,7 @@ def refresh(call: Invocation, names: Names = None, all_: All = False, mode: Mode
         relations = relation_names(project) if call.screen.as_json else {}
     call.screen.document(
         {
-            "refreshes": [refresh_document(*advanced_table, relations) for advanced_table in done],
+            "refreshes": [refresh_document(*named_refresh, relations) for named_refresh in done],
             "errors": failed.documents,
         }
     )

@@ -54,15 +54,15 @@ def demo(
     screen = Screen(as_json=options.json, pipe_width=PIPE_WIDTH)
     with _home(options.home) as home, _project(call, home) as project:
         outcome = Demo(project, lines, seconds, partial(show_event, screen), call.doing).run()
-    kept = options.home is not None
-    screen.document(demo_document(outcome, home if kept else None))
-    show_outcome(screen, outcome, home, kept=kept)
+    is_kept = options.home is not None
+    screen.document(demo_document(outcome, home if is_kept else None))
+    show_outcome(screen, outcome, home, kept=is_kept)
     return DONE if outcome.equal else NOT_EQUAL
 
 
 @contextmanager
 def _home(home: Path | None) -> Iterator[Path]:
-    """The folder to use: the one that was named, or a new one that goes afterwards."""
+    """Yield the folder to use: the one that was named, or a new one that is removed afterwards."""
     if home is not None:
         yield home
         return

@@ -108,7 +108,7 @@ def apply(
 
 
 def _show(call: Invocation, made: ProjectPlan) -> None:
-    """Every table with what happens to it and why; unchanged ones are only counted."""
+    """Print every table with its change and the reason; unchanged tables are only counted."""
     rows = [
         (
             change.table,

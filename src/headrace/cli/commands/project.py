@@ -22,9 +22,9 @@ KEPT = ("dsn", "setup_dsn", "spark", "store")
 
 
 def check_project_file(home: Path, options: GlobalOptions) -> tuple[dict[str, str], bool]:
-    """Return what the home folder's file is to say, and whether it is there; nothing is written.
+    """Return the values for the home folder's file, and whether it exists; write nothing.
 
-    UserError if it says something else already, or if a password would be written.
+    Raise UserError if the file has other values, or if a password would be written.
     """
     file = home / NAME
     values = {name: value for name in KEPT if (value := getattr(options, name)) is not None}
@@ -42,9 +42,9 @@ def check_project_file(home: Path, options: GlobalOptions) -> tuple[dict[str, st
 
 
 def write_project_file(home: Path, options: GlobalOptions) -> Path | None:
-    """Keep what was given in the home folder's file; gives the file, or None if there is none.
+    """Write the given locations to the home folder's file; return the file, None without one.
 
-    A file that says the same already is left as it is; one that says something else is not
+    An existing file with the same values is left as it is; one with other values is not
     overwritten. Passwords are not written.
     """
     file = home / NAME

@@ -37,7 +37,7 @@ def psql(
 
 @contextmanager
 def without_secrets(dsn: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """The connection string without passwords, and the environment by which libpq finds them.
+    """Yield the connection string without passwords, and variables by which libpq finds them.
 
     The arguments of a process are visible to everybody on the machine. There is no variable for the
     password of a client key: it is in a service file that is removed afterwards.
@@ -90,7 +90,7 @@ def _program() -> str:
 
 @contextmanager
 def _interrupts_left_to_the_child() -> Iterator[None]:
-    """Ctrl-C in psql cancels a query there and must not end us."""
+    """Ignore Ctrl-C while psql runs, where it cancels a query."""
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         yield

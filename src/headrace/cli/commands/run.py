@@ -46,12 +46,12 @@ def run(
         for file, text in texts:
             with call.doing(f"running {file}"), naming(file):
                 done += project.run(text)
-    call.screen.document({"done": [_document(advanced_table) for advanced_table in done]})
-    for advanced_table in done:
-        call.screen.show(plain(f"{advanced_table.act} {advanced_table.table}"))
-        for notice in advanced_table.notices:
+    call.screen.document({"done": [_document(outcome) for outcome in done]})
+    for outcome in done:
+        call.screen.show(plain(f"{outcome.act} {outcome.table}"))
+        for notice in outcome.notices:
             call.screen.note(f"notice: {notice}")
-    return NOT_EQUAL if any(advanced_table.equal is False for advanced_table in done) else DONE
+    return NOT_EQUAL if any(outcome.equal is False for outcome in done) else DONE
 
 
 def _document(done: Done) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def _document(done: Done) -> dict[str, Any]:
 
 
 def statements_text(file: Path) -> str:
-    """Return what a file of statements, or the standard input, has to say."""
+    """Return the text of a file of statements, or of the standard input."""
     if str(file) == "-":
         return sys.stdin.read()
     try:
@@ -72,7 +72,7 @@ def statements_text(file: Path) -> str:
 
 @contextmanager
 def naming(file: Path) -> Iterator[None]:
-    """Say in which file it was that something failed."""
+    """Add the name of the file to the detail of an error raised inside."""
     try:
         yield
     except HeadraceError as error:

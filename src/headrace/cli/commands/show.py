@@ -76,7 +76,7 @@ def status(
 
 
 def _standing(call: Invocation, project: Headrace, requested: list[str] | None) -> Picture:
-    """Return the stream tables as they stand now."""
+    """Return the status of the stream tables now."""
     tables = named(project, requested) if requested else project.status()
     histories = ((table.name, project.history(sql_name(table.name), 1)) for table in tables)
     last = {name: refreshes[0] for name, refreshes in histories if refreshes}
@@ -102,7 +102,7 @@ def history(
         refreshes = _history(project, name, limit)
         names = relation_names(project)
     call.screen.document(
-        {"refreshes": [refresh_document(*refresh, names) for refresh in refreshes]}
+        {"refreshes": [refresh_document(*named_refresh, names) for named_refresh in refreshes]}
     )
     if not refreshes:
         call.screen.note("No refresh has run yet.")
@@ -118,7 +118,7 @@ def history(
 
 
 def _history(project: Headrace, name: str | None, limit: int) -> list[tuple[str, Refresh]]:
-    """Refreshes with the names of their tables; those of dropped tables have none and are left."""
+    """Return the latest refreshes of the tables that exist, each with its table's name."""
     tables = named(project, [name]) if name is not None else project.status()
     refreshes: list[tuple[str, Refresh]] = [
         (table.name, refresh)
@@ -159,7 +159,7 @@ def explain(
 
 
 def _show(call: Invocation, explanation: Explanation) -> None:
-    """The library's own text, with the lines that begin a part made bold."""
+    """Print the library's own text, with the headings of its parts in bold."""
     from rich.text import Text
 
     for line in str(explanation).splitlines():

@@ -80,14 +80,14 @@ def verify(
         tables = chosen(project, names, everything=all_)
         is_empty = not tables
         if since is not None:
-            known = {
+            receipts_by_name = {
                 table.name: project.receipts(sql_name(table.name), current=True) for table in tables
             }
             tables = tuple(
                 table
                 for table in tables
                 if not is_verified(
-                    known[table.name],
+                    receipts_by_name[table.name],
                     since,
                     oracle,
                     part,
@@ -105,7 +105,7 @@ def verify(
     call.screen.document(
         {
             "equal": None if is_empty else equal,
-            "receipts": [receipt_document(*advanced_table) for advanced_table in done],
+            "receipts": [receipt_document(*named_receipt) for named_receipt in done],
             "errors": failed.documents,
         }
     )
@@ -166,7 +166,7 @@ def receipts(
     named_receipts.sort(key=lambda named_receipt: named_receipt[1].verified_at, reverse=True)
     documents = [receipt_document(*named_receipt) for named_receipt in named_receipts[:limit]]
     if export is not None:
-        lines = (f"{json.dumps(one, ensure_ascii=False)}\n" for one in documents)
+        lines = (f"{json.dumps(document, ensure_ascii=False)}\n" for document in documents)
         try:
             export.write_text("".join(lines), encoding="utf-8")
         except OSError as error:

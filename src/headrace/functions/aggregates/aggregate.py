@@ -24,12 +24,12 @@ def without_sign_of_zero(argument: Scalar) -> Scalar:
 
 
 def unsigned_zero(value: Value) -> Value:
-    """The same of a value."""
+    """Return the value, 0.0 where it is a zero of either sign."""
     return 0.0 if isinstance(value, float) and value == 0 else value
 
 
 def spark_unsigned_zero(value: exp.Expression, type_: Type) -> exp.Expression:
-    """The same on Spark."""
+    """Return the Spark expression, 0.0 where it is a zero of either sign."""
     if not type_.is_float:
         return value
     zero = spark_cast(exp.Literal.number(0), type_)
@@ -72,15 +72,15 @@ class GroupRows:
             exp.Not(this=exp.Is(this=argument.copy(), expression=exp.Null()))
             for argument in self.arguments[: self.needed]
         ]
-        kept = [*present, *([] if self.only is None else [self.only.copy()])]
+        conditions = [*present, *([] if self.only is None else [self.only.copy()])]
         row: Expression = spark_function("named_struct", *self.fields())
-        if kept:
-            row = exp.Case(ifs=[exp.If(this=exp.and_(*kept), true=row)])
+        if conditions:
+            row = exp.Case(ifs=[exp.If(this=exp.and_(*conditions), true=row)])
         rows = self.collected(row)
         return spark_function("array_sort", rows, self._comparator()) if self.order else rows
 
     def collected(self, row: Expression) -> Expression:
-        """Return the list of the rows' structs. Neither of the two functions takes NULLs."""
+        """Return the list of the rows' structs. Neither function collects NULLs."""
         return spark_function("collect_set" if self.distinct else "collect_list", row)
 
     def fields(self) -> list[Expression]:
@@ -128,18 +128,18 @@ def field(variable: str, name: str) -> Expression:
 
 
 def folded(array: Expression, start: Expression, step: Expression) -> Expression:
-    """`start`, replaced by `step` for each element; the two are called `total` and `x`."""
+    """Return the fold of `step`, over the element `x` and `total`, which is `start` at first."""
     names = [exp.to_identifier(name) for name in ("total", "x")]
     return spark_function("aggregate", array, start, exp.Lambda(this=step, expressions=names))
 
 
 def one_if(condition: Scalar) -> Scalar:
-    """1 where the condition is true, else 0."""
+    """Return 1 where the condition is true, else 0."""
     return Call("case", (condition, Literal(1, BIGINT), Literal(0, BIGINT)), BIGINT)
 
 
 def present(argument: Scalar) -> Scalar:
-    """1 where the argument is not NULL, else 0."""
+    """Return 1 where the argument is not NULL, else 0."""
     missing = Call("is null", (argument,), BOOLEAN)
     return Call("case", (missing, Literal(0, BIGINT), Literal(1, BIGINT)), BIGINT)
 
@@ -151,7 +151,7 @@ def filled(argument: Scalar) -> Scalar:
 
 
 def or_null(count: Scalar, value: Scalar, type_: Type, *, below: int = 1) -> Scalar:
-    """NULL where fewer than `below` inputs were present, else the value."""
+    """Return NULL where fewer than `below` inputs were present, else the value."""
     empty = Call("<", (count, Literal(below, BIGINT)), BOOLEAN)
     if below == 1:
         empty = Call("=", (count, Literal(0, BIGINT)), BOOLEAN)

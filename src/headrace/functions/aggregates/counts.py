@@ -37,7 +37,7 @@ def _boolean(argument: Type | None) -> Type | None:
 
 
 def _opposites(name: str) -> AggregateFunction:
-    """Every value is true (none is false), or some value is."""
+    """Return an aggregate: whether every value is true (none is false), or some value is."""
     all_ = name != "bool_or"
 
     def states(argument: Scalar) -> tuple[HiddenState, ...]:

@@ -48,7 +48,7 @@ ROOT = "square root"
 
 
 def spark_root(value: exp.Expression) -> exp.Expression:
-    """Newton's step from the root of the double: its error is squared, and so below the digits."""
+    """Return the square root: Newton's step from the root of the double squares its error away."""
 
     def root(v: exp.Expression) -> exp.Expression:
         near = spark_cast(spark_function("sqrt", spark_cast(v.copy(), DOUBLE)), LONG_QUOTIENT)
@@ -114,7 +114,7 @@ def _states(argument: Scalar) -> tuple[HiddenState, ...] | None:
 
 
 def _variance(states: tuple[Scalar, ...], fewer: int) -> Scalar:
-    """Σ(x − mean)² / (n − fewer)."""
+    """Return Σ(x − mean)² / (n − fewer)."""
     total, squares, count = states
     assert total.type.scale is not None
     single, double = result_numeric(38, total.type.scale), result_numeric(38, 2 * total.type.scale)
@@ -151,7 +151,7 @@ def _about_the_mean(rows: GroupRows, fewer: int) -> exp.Expression:
 
 
 def _of_floats(rows: GroupRows, fewer: int) -> exp.Expression:
-    """Return the same in double precision; Spark's own functions lose the largest numbers."""
+    """Return the variance in double precision; Spark's own functions lose the largest numbers."""
 
     def of_values(values: exp.Expression) -> exp.Expression:
         few = exp.LTE(this=spark_function("size", values.copy()), expression=number(fewer))
@@ -200,15 +200,15 @@ def _deviation(name: str, spark_name: str) -> AggregateFunction:
     root = spark_name.startswith("stddev")
 
     def value(states: tuple[Scalar, ...], type_: Type) -> Scalar:
-        found = _variance(states, fewer)
+        result = _variance(states, fewer)
         if root:
-            found = Call(ROOT, (found,), LONG_QUOTIENT)
-        return or_null(states[-1], found, type_, below=fewer + 1)
+            result = Call(ROOT, (result,), LONG_QUOTIENT)
+        return or_null(states[-1], result, type_, below=fewer + 1)
 
     def spark(rows: GroupRows, type_: Type) -> exp.Expression:
         if type_.is_float:
-            found = _of_floats(rows, fewer)
-            return spark_function("sqrt", found) if root else found
+            float_variance = _of_floats(rows, fewer)
+            return spark_function("sqrt", float_variance) if root else float_variance
         variance = _about_the_mean(rows, fewer)
         return spark_root(variance) if root else variance
 

@@ -78,7 +78,7 @@ def _any(inputs: Inputs, _: Type) -> Value:
     return min((value for (value,) in inputs), key=order_key, default=None)
 
 
-# Of values that are one, as those of a scalar subquery: queries cannot call it.
+# For values that are all the same, as of a scalar subquery; queries cannot call this function.
 ANY = AggregateFunction(
     "any_value",
     lambda argument: argument,

@@ -61,7 +61,7 @@ def _unless_empty(values: Expression, result: Expression, type_: Type) -> Expres
 
 
 def _sorted_type(argument: Type | None, *_: Type) -> Type | None:
-    """Return what can be sorted, without digits or length of its own."""
+    """Return a type that can be sorted, without digits or length of its own."""
     if argument is None or argument.comparison != "ordered":
         return None
     return argument.without_length
@@ -107,7 +107,7 @@ def _spark_fraction(values: Expression) -> Expression:
 
 
 def _spark_discrete(rows: GroupRows, type_: Type) -> Expression:
-    def found(values: Expression) -> Expression:
+    def percentile(values: Expression) -> Expression:
         size = spark_cast(spark_function("size", values.copy()), DOUBLE)
         place = spark_function("ceil", times(_spark_fraction(values), size))
         at_least = spark_function("greatest", spark_cast(place, BIGINT), long(number(1)))
@@ -115,11 +115,11 @@ def _spark_discrete(rows: GroupRows, type_: Type) -> Expression:
         value = case(missing, exp.Null(), _value_at(values, at_least))
         return _unless_empty(values, value, type_)
 
-    return bound((rows.array(),), found)
+    return bound((rows.array(),), percentile)
 
 
 def _spark_continuous(rows: GroupRows, type_: Type) -> Expression:
-    def found(values: Expression) -> Expression:
+    def percentile(values: Expression) -> Expression:
         last = minus(spark_function("size", values.copy()), number(1))
         place = times(_spark_fraction(values), spark_cast(last, DOUBLE))
         value = bound((values, place), between)
@@ -136,11 +136,11 @@ def _spark_continuous(rows: GroupRows, type_: Type) -> Expression:
         same = exp.EQ(this=floor.copy(), expression=ceiling.copy())
         return case(same, low.copy(), mixed)
 
-    return bound((rows.array(),), found)
+    return bound((rows.array(),), percentile)
 
 
 def _most_frequent(inputs: Inputs, _: Type) -> Value:
-    """Return the first in order of those that are most frequent."""
+    """Return the first in order of the most frequent values."""
     best: Value = None
     times_ = run = 0
     last: Value = None

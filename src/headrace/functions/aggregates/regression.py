@@ -92,7 +92,7 @@ EQUAL_VALUES = (
 
 
 def _ratio(above: Expression, below: Expression) -> Expression:
-    """NULL where the divisor is zero."""
+    """Return the quotient, NULL where the divisor is zero."""
     quotient = exp.Div(this=above, expression=below)
     return case(_zero(below), exp.Null(), exp.Paren(this=quotient))
 
@@ -102,7 +102,7 @@ def _zero(value: Expression) -> Expression:
 
 
 def _spark(name: str) -> Callable[[GroupRows, Type], Expression]:
-    """From the pairs themselves.
+    """Return the rendering of the function from the pairs themselves.
 
     Spark's own functions lose the largest doubles, and DISTINCT of one of the two values.
     """
@@ -127,7 +127,7 @@ def _spark(name: str) -> Callable[[GroupRows, Type], Expression]:
 
 
 def mean(values: Expression, name: str) -> Expression:
-    """Return the mean of a field of the structs, which are not none."""
+    """Return the mean of a field of the structs; NULL if there are none."""
     step = plus(exp.Column(this=exp.to_identifier("total")), field("x", name))
     total = folded(values.copy(), spark_cast(number(0), DOUBLE), step)
     count = spark_cast(spark_function("size", values.copy()), DOUBLE)
@@ -156,8 +156,8 @@ def _spark_value(
             return case(exp.Or(this=_zero(sxx), expression=_zero(syy)), exp.Null(), ratio)
         case "regr_r2":
             ratio = _ratio(times(sxy, sxy.copy()), times(sxx, syy))
-            one = spark_cast(number(1), DOUBLE)
-            return case(_zero(sxx), exp.Null(), _zero(syy), one, ratio)
+            perfect = spark_cast(number(1), DOUBLE)
+            return case(_zero(sxx), exp.Null(), _zero(syy), perfect, ratio)
         case "regr_slope":
             return _ratio(sxy, sxx)
         case "regr_intercept":
@@ -166,8 +166,15 @@ def _spark_value(
             return _ratio(sxy, spark_cast(count, DOUBLE))
         case "covar_samp":
             return _ratio(sxy, spark_cast(minus(count, number(1)), DOUBLE))
-    known = {"avgx": x, "avgy": y, "count": long(count), "sxx": sxx, "sxy": sxy, "syy": syy}
-    return known[name.removeprefix("regr_")]
+    values_by_name = {
+        "avgx": x,
+        "avgy": y,
+        "count": long(count),
+        "sxx": sxx,
+        "sxy": sxy,
+        "syy": syy,
+    }
+    return values_by_name[name.removeprefix("regr_")]
 
 
 def _regression(name: str) -> AggregateFunction:

@@ -52,7 +52,7 @@ def interval_states(argument: Scalar) -> tuple[HiddenState, ...]:
 
 
 def interval_value(function: str, states: tuple[Scalar, ...]) -> Scalar:
-    """SUM or MEAN over the states."""
+    """Return SUM or MEAN over the states."""
     used = states if function == MEAN else states[:-1]
     return or_null(states[-1], Call(function, used, INTERVAL), INTERVAL)
 
@@ -71,7 +71,7 @@ def _totals(inputs: Inputs) -> tuple[int, int, int]:
 
 
 def _mean(months: int, days: int, micros: int, count: int) -> str:
-    """As PostgreSQL divides an interval by a number, what is left of a unit in the smaller ones."""
+    """Return the mean as PostgreSQL divides an interval: the rest of a unit in smaller ones."""
     by = float(count)
     month, day = int(months / by), int(days / by)
     left_days = _rounded((months / by - month) * DAYS_OF_MONTH)
@@ -83,7 +83,7 @@ def _mean(months: int, days: int, micros: int, count: int) -> str:
 
 
 def _rounded(value: float) -> float:
-    """To whole microseconds."""
+    """Return the number with six digits after the point, as microseconds have."""
     return round(value * SECOND) / SECOND
 
 
@@ -100,7 +100,7 @@ def _spark_totals(rows: GroupRows) -> list[Expression]:
 
 
 def _spark_mean(parts: Sequence[Expression], *_: object) -> Expression:
-    """Return the same on Spark: each remainder is bound before it is used twice."""
+    """Return the mean on Spark: each remainder is bound before it is used twice."""
 
     def mean(
         months: Expression, days: Expression, micros: Expression, count: Expression
@@ -173,7 +173,7 @@ INTERVAL_PARTS: tuple[Function, ...] = (
 
 
 def sum_type(argument: Type | None) -> Type | None:
-    """PostgreSQL's result types: bigint for small integers, numeric beyond, floats as they are."""
+    """Return PostgreSQL's type: bigint for small integers, numeric beyond, floats as they are."""
     match argument:
         case Type(kind="smallint" | "integer"):
             return BIGINT
@@ -192,7 +192,7 @@ def average_type(argument: Type | None) -> Type | None:
 
 
 def quotient_type(argument: Type | None) -> Type | None:
-    """Return the type of what is divided by a number of rows."""
+    """Return the type of a sum that is divided by a number of rows."""
     if argument is None or not argument.is_number:
         return None
     return DOUBLE if argument.is_float else LONG_QUOTIENT
@@ -272,7 +272,7 @@ def spark_total(rows: GroupRows, result: Type) -> exp.Expression:
 
 
 def spark_average(rows: GroupRows, result: Type) -> exp.Expression:
-    """As its definition: Spark's own rounds to fewer digits."""
+    """Return the average by its definition: Spark's own function rounds to fewer digits."""
     if result == INTERVAL:
         return spark_mean(rows)
     total, present_ = spark_total(rows, result), rows.call("count", rows.value)

@@ -47,8 +47,8 @@ Bag = Counter[tuple[Value, ...]]
 
 
 def combined(plan: SetOperation, left: Bag, right: Bag) -> Bag:
-    """The operation on two bags; a row without a positive weight is not there."""
-    # Counters leave out what is not positive: & is the lesser, − the difference.
+    """Return the result of the operation on two bags; only rows with positive weights count."""
+    # Counters leave out counts that are not positive: & is the lesser, − the difference.
     if not plan.once:
         return left & right if plan.kind == "intersect" else +left - +right
     is_intersection = plan.kind == "intersect"
@@ -88,14 +88,14 @@ def levels(plan: Recursive, read: Read, evaluate: Callable[[Operator, Read], Bag
 
 
 def _next(plan: Recursive, found: Bag, total: Bag) -> Bag:
-    """Return the rows that make a level of what was found."""
+    """Return the rows among the found ones that make the next level."""
     if plan.once:
         return Counter(row for row, weight in found.items() if weight > 0 and row not in total)
     return Counter({row: weight for row, weight in found.items() if weight})
 
 
 def _reading(variable: str, level: Bag, outside: Read) -> Read:
-    """Scans of the variable give the level's rows, the others what they gave before."""
+    """Return a reader of the level's rows for scans of the variable, else of `outside`."""
 
     def read(scan: Scan) -> Bag:
         if scan.relation != variable:
@@ -190,13 +190,13 @@ class Evaluator:
             case Restrict():
                 return self._restrict(plan)
             case Part(child=child, sign=sign):
-                wanted = 1 if sign == "added" else -1
-                signed = ((row, weight * wanted) for row, weight in self.bag(child).items())
+                factor = 1 if sign == "added" else -1
+                signed = ((row, weight * factor) for row, weight in self.bag(child).items())
                 return Counter({row: weight for row, weight in signed if weight > 0})
-            case Unseen(found=found, known=known):
-                there = self.bag(known)
-                once = (row for row, weight in self.bag(found).items() if weight > 0)
-                return Counter(row for row in once if there[row] <= 0)
+            case Unseen(found=found_plan, known=known_plan):
+                known_bag = self.bag(known_plan)
+                once = (row for row, weight in self.bag(found_plan).items() if weight > 0)
+                return Counter(row for row in once if known_bag[row] <= 0)
             case Aggregate(child=child):
                 return aggregated(plan, self.rows(child))
             case Window(child=child):
@@ -239,34 +239,36 @@ class Evaluator:
     def _match(self, plan: OuterSemiAntiJoin) -> Bag:
         rights = self.rows(plan.right)
         nothing = dict.fromkeys(plan.right.columns)
-        found: list[tuple[Row, int]] = []
+        joined_rows: list[tuple[Row, int]] = []
         for row, weight in self.rows(plan.left):
-            pairs = [({**row, **other}, w) for other, w in rights]
+            pairs = [({**row, **right}, w) for right, w in rights]
             matches = [(pair, w) for pair, w in pairs if self._holds(plan.condition, pair)]
             if plan.kind == "left":
-                found += [(pair, weight * w) for pair, w in matches]
-                found += [] if matches else [({**row, **nothing}, weight)]
+                joined_rows += [(pair, weight * w) for pair, w in matches]
+                joined_rows += [] if matches else [({**row, **nothing}, weight)]
             elif bool(matches) == (plan.kind == "semi"):
-                found.append((row, weight))
-        return self._of(plan, found)
+                joined_rows.append((row, weight))
+        return self._of(plan, joined_rows)
 
     def _lateral(self, plan: Lateral) -> Bag:
         nothing = dict.fromkeys(plan.rows.plan.columns)
-        found: list[tuple[Row, int]] = []
+        joined_rows: list[tuple[Row, int]] = []
         for row, weight in self.rows(plan.child):
             inner = Evaluator(self.read, row, self).rows(plan.rows.plan)
-            pairs = [({**row, **other}, weight * w) for other, w in inner]
+            pairs = [({**row, **inner_row}, weight * w) for inner_row, w in inner]
             matches = [(pair, w) for pair, w in pairs if self._holds(plan.condition, pair)]
-            found += matches
-            found += [] if matches or not plan.keep else [({**row, **nothing}, weight)]
-        return self._of(plan, found)
+            joined_rows += matches
+            joined_rows += [] if matches or not plan.keep else [({**row, **nothing}, weight)]
+        return self._of(plan, joined_rows)
 
     def _restrict(self, plan: Restrict) -> Bag:
         places = [plan.touched.columns.index(b) for _, b in plan.keys]
         # An update within a group adds up to nothing here, and touches the group all the same.
-        seen = {tuple(row[i] for i in places) for row in self.bag(plan.touched)}
+        touched_keys = {tuple(row[i] for i in places) for row in self.bag(plan.touched)}
         rows = self.rows(plan.child)
-        return self._of(plan, (r for r in rows if tuple(r[0][a] for a, _ in plan.keys) in seen))
+        return self._of(
+            plan, (r for r in rows if tuple(r[0][a] for a, _ in plan.keys) in touched_keys)
+        )
 
     def scalar(self, expression: Scalar, row: Row) -> Value:
         """Return an expression's value on one row.
@@ -297,7 +299,7 @@ class Evaluator:
             case Call(function="and" | "or" as name, arguments=(first, second)):
                 decided = name == "or"
                 left = self.scalar(first, row)
-                # As PostgreSQL does, the second is not looked at where the first has decided.
+                # As in PostgreSQL, the second is not evaluated where the first has decided.
                 if left is decided:
                     return left
                 return FUNCTION_BY_NAME[name].evaluate(left, self.scalar(second, row))

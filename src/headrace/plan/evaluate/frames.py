@@ -109,7 +109,7 @@ def _limit(bound: FrameBound, own: Any, key: SortKey) -> Any:
 
 
 def _moment(value: Any, bound: FrameBound) -> Any:
-    """A date that is moved by an interval is a timestamp."""
+    """Return the key that orders a value; a date moved by an interval counts as a timestamp."""
     assert bound.offset is not None
     if bound.offset.type.kind == "interval" and not isinstance(value, datetime):
         return datetime.combine(value, time())

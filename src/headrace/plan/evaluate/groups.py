@@ -38,7 +38,7 @@ def _shown(value: Value) -> Value:
 
 
 def aggregated(plan: Aggregate, rows_: Rows) -> Bag:
-    """From the definition: the values of a group, each as often as it occurs."""
+    """Return the row of every group, from its values, each as often as it occurs."""
     bag: Bag = Counter()
     for key, rows in _groups(rows_, plan.keys).items():
         bag[(*key, *(_called(call, rows) for call in plan.calls))] += 1
@@ -46,21 +46,21 @@ def aggregated(plan: Aggregate, rows_: Rows) -> Bag:
 
 
 def _called(call: AggregateCall, rows: Rows) -> Value:
-    """Return a call over all rows of a group."""
+    """Return the value of a call over all rows of a group."""
     function = AGGREGATE_BY_NAME[call.function]
     assert all(weight > 0 for _, weight in rows), "an aggregate is over rows that are there"
     members = [row for row, weight in rows for _ in range(weight)]
     if call.only is not None:
         members = [row for row in members if row[call.only] is True]
     inputs: list[tuple[Value, ...]] = []
-    seen: set[tuple[Any, ...]] = set()
+    distinct_values: set[tuple[Any, ...]] = set()
     for row in sorted_rows(members, call.order):
         values = tuple(_shown(row[argument]) for argument in call.arguments)
         if any(value is None for value in values[: function.needed]):
             continue
-        if call.distinct and values in seen:
+        if call.distinct and values in distinct_values:
             continue
-        seen.add(values)
+        distinct_values.add(values)
         inputs.append(values)
     return function.evaluate(inputs, call.output.type)
 

@@ -58,11 +58,11 @@ def merged_top(plan: TopMerge, stored: Rows, change: Rows) -> Bag:
     known_mark = () if plan.grows else (False,)
     bag: Bag = Counter()
     for before, changed in _grouped(plan.keys, stored, change):
-        held = [row for row, weight in before for _ in range(weight)]
+        stored_copies = [row for row, weight in before for _ in range(weight)]
         stored_rows = Counter({tuple(row.values()): weight for row, weight in before})
-        full = len(held) >= plan.limit
+        full = len(stored_copies) >= plan.limit
         order = plan.order if plan.with_ties else (*plan.order, *plan.ties)
-        last = sorted_rows(held, (*plan.order, *plan.ties))[-1] if full else None
+        last = sorted_rows(stored_copies, (*plan.order, *plan.ties))[-1] if full else None
         for row, weight in changed:
             if last is None or sorted_rows([row, last], order)[0] is row:
                 stored_rows[tuple(row.values())] += weight
@@ -71,7 +71,7 @@ def merged_top(plan: TopMerge, stored: Rows, change: Rows) -> Bag:
                 bag[(*(row[column] for column in columns), True)] -= weight
             continue
         rows = [dict(zip(columns, values, strict=True)) for values in stored_rows.elements()]
-        for row in held:
+        for row in stored_copies:
             bag[(*(row[column] for column in columns), *known_mark)] -= 1
         for row_ in _first(plan, rows):
             bag[(*(row_[column] for column in columns), *known_mark)] += 1
@@ -111,10 +111,10 @@ def _called(call: WindowCall, members: Sequence[Row]) -> list[tuple[int, Value]]
     values: list[tuple[int, Value]] = []
     for i, row in enumerate(ordered):
         frame = () if call.frame is None else framed(call.frame, i, groups, ordered, call.order)
-        seen = Seen(i, groups, arguments, frame, call.number, call.output.type)
+        view = Seen(i, groups, arguments, frame, call.number, call.output.type)
         place = row[_PLACE]
         assert isinstance(place, int)
-        values.append((place, function.evaluate(seen)))
+        values.append((place, function.evaluate(view)))
     return values
 
 
@@ -143,5 +143,5 @@ def _standing(row: Row, order: Sequence[SortKey]) -> tuple[Any, ...]:
 
 
 def _key(value: Value) -> Any:
-    """Equal for values that are the same to PostgreSQL, NULLs included."""
+    """Return a key that is equal for values that PostgreSQL takes as the same, NULLs included."""
     return None if value is None else (order_key(value),)

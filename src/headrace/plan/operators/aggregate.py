@@ -90,7 +90,7 @@ class Extremum:
 
 @dataclass(frozen=True)
 class GroupState:
-    """What is kept of a group: its key, its row count, sums of weight · term, extrema, results.
+    """The stored state of a group: its key, its row count, sums of weight · term, extrema, results.
 
     `keys` and `sums` pair a column of the state with what it is computed from: a column, or a
     term, of the rows that are grouped. `calls` are computed from all rows of the group.

@@ -23,14 +23,14 @@ class FullJoin(Binary):
         return self.left.columns + self.right.columns
 
     def divided(self) -> UnionAll:
-        """Return the same rows as a left join and an anti join. Both sides occur twice."""
+        """Return an equal plan of a left join and an anti join. Both sides occur twice."""
         unmatched = OuterSemiAntiJoin(self.right, self.left, "anti", self.condition)
         padding = tuple((column, Literal(None, column.type)) for column in self.left.columns)
-        kept = tuple((column, column) for column in self.right.columns)
+        right_outputs = tuple((column, column) for column in self.right.columns)
         return UnionAll(
             (
                 OuterSemiAntiJoin(self.left, self.right, "left", self.condition),
-                Project(unmatched, (*padding, *kept)),
+                Project(unmatched, (*padding, *right_outputs)),
             )
         )
 

@@ -53,7 +53,7 @@ class OuterSemiAntiJoin(Binary):
 
 @dataclass(frozen=True)
 class OuterSemiAntiJoinDelta(Conditional):
-    """The change of such a join: (`change` + `touched`) op `after` − `touched` op `before`.
+    """The change of OuterSemiAntiJoin: (`change` + `touched`) op `after` − `touched` op `before`.
 
     `change` is that of the preserved side, `touched` the rows of it before that match some changed
     row of the other side, whose states are raw or netted.
@@ -67,10 +67,10 @@ class OuterSemiAntiJoinDelta(Conditional):
     condition: Scalar | None = None
 
     def __post_init__(self) -> None:
-        for one, other in ((self.change, self.touched), (self.before, self.after)):
-            if one.columns != other.columns:
+        for left, right in ((self.change, self.touched), (self.before, self.after)):
+            if left.columns != right.columns:
                 raise PlanError(
-                    f"OuterSemiAntiJoinDelta of different columns: {one.columns}, {other.columns}"
+                    f"OuterSemiAntiJoinDelta of different columns: {left.columns}, {right.columns}"
                 )
 
     @cached_property
@@ -86,7 +86,7 @@ class OuterSemiAntiJoinDelta(Conditional):
         return replace(self, change=change, touched=touched, before=before, after=after)
 
     def written_out(self) -> Operator:
-        """Its definition, as a sum of joins."""
+        """Return the definition of the delta, as a sum of joins."""
         now = UnionAll((self.change, self.touched))
         return UnionAll(
             (

@@ -47,5 +47,5 @@ class Unseen(Operator):
         return (self.found, self.known)
 
     def with_children(self, *children: Operator) -> Unseen:
-        found, known = children
-        return replace(self, found=found, known=known)
+        found_plan, known_plan = children
+        return replace(self, found=found_plan, known=known_plan)

@@ -18,9 +18,9 @@ class UnionAll(Operator):
 
     def __post_init__(self) -> None:
         first = self.inputs[0].columns
-        for other in self.inputs[1:]:
-            if other.columns != first:
-                raise PlanError(f"UnionAll of different columns: {first} and {other.columns}")
+        for child in self.inputs[1:]:
+            if child.columns != first:
+                raise PlanError(f"UnionAll of different columns: {first} and {child.columns}")
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:

@@ -2,8 +2,8 @@
 
     A ⋈[a.k = f(b.k)] B   →   A ⋈[a.k = key] π[*, key = f(b.k)](B)
 
-So they are keys like others: for looking up rows that reach a change, and for what knows only
-columns that are equal. An expression is computed on the one input of the joins that it reads; what
+So they are keys like others: for lookups of rows that match a change, and for rules that know only
+equal columns. An expression is computed on the one input of the joins that it reads; what
 can raise stays in the condition.
 """
 
@@ -29,7 +29,7 @@ def compute_keys(plan: Operator) -> Operator:
 
 
 class _Keys:
-    """Names for the columns of keys, which no other column has."""
+    """The pass with names for the columns of keys, which no other column has."""
 
     def __init__(self, taken: set[str]) -> None:
         self._taken = taken
@@ -42,7 +42,7 @@ class _Keys:
         return Project(computed, tuple((column, column) for column in plan.columns))
 
     def _computed(self, plan: Operator) -> Operator:
-        """Return the plan, besides its columns perhaps with those of keys."""
+        """Return the plan, perhaps with columns of keys beside its own."""
         if isinstance(plan, Filter):
             return plan.with_children(self._computed(plan.child))
         if not isinstance(plan, Join | OuterSemiAntiJoin | FullJoin):
@@ -88,14 +88,14 @@ class _Keys:
 
 
 def _is_computed(term: Scalar) -> bool:
-    """Return whether it is an equality with an expression that cannot raise."""
+    """Return whether the term is an equality with an expression that cannot raise."""
     if not isinstance(term, Call) or term.function not in ("=", "is not distinct from"):
         return False
     return any(isinstance(side, Call) for side in term.arguments) and not can_raise(term)
 
 
 def _place(scalar: Scalar, sides: tuple[Operator, Operator]) -> int | None:
-    """Return which side has all columns that are read, and computes them from one of its inputs."""
+    """Return the number of the side that can compute the scalar from one of its inputs."""
     read = columns_of(scalar)
     for place, side in enumerate(sides):
         if read and read <= frozenset(side.columns):
@@ -130,7 +130,7 @@ def _with(plan: Operator, keys: Mapping[Scalar, Column]) -> Operator:
             lower = replace(plan, left=_with(plan.left, on_left))
             if isinstance(lower, Join):
                 return replace(lower, right=_with(lower.right, rest))
-            # Of a row without a match the key is not NULL, but what it is of NULLs.
+            # A row without a match has as its key the expression's value over NULLs.
             return _beside(lower, rest)
         case _:
             return _beside(plan, keys)
@@ -139,8 +139,8 @@ def _with(plan: Operator, keys: Mapping[Scalar, Column]) -> Operator:
 def _beside(plan: Operator, keys: Mapping[Scalar, Column]) -> Operator:
     if not keys:
         return plan
-    kept = tuple((column, column) for column in plan.columns)
-    return Project(plan, (*kept, *((key, scalar) for scalar, key in keys.items())))
+    outputs = tuple((column, column) for column in plan.columns)
+    return Project(plan, (*outputs, *((key, scalar) for scalar, key in keys.items())))
 
 
 def _joins(plan: Operator) -> Iterator[AnyJoin]:

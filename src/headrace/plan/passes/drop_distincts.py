@@ -17,7 +17,7 @@ from headrace.plan.operators import Aggregate, Operator, OuterSemiAntiJoin, Proj
 
 
 def drop_distincts(plan: Operator) -> Operator:
-    """Return the plan without groups that say nothing."""
+    """Return the plan without groupings that change nothing."""
     plan = plan.with_children(*(drop_distincts(child) for child in plan.children))
     match plan:
         case Aggregate(child=child, keys=keys, calls=()) if keys and are_unique(keys, child, {}):
@@ -33,9 +33,9 @@ def _once_is_enough(plan: Operator, read: frozenset[Column]) -> Operator:
     """Return the plan's rows, some of them perhaps more often; at least the columns in `read`."""
     match plan:
         case Project(child=child, outputs=outputs):
-            kept = tuple(output for output in outputs if output[0] in read) or outputs[:1]
-            below = frozenset[Column]().union(*(columns_of(scalar) for _, scalar in kept))
-            return Project(_once_is_enough(child, below), kept)
+            used_outputs = tuple(output for output in outputs if output[0] in read) or outputs[:1]
+            below = frozenset[Column]().union(*(columns_of(scalar) for _, scalar in used_outputs))
+            return Project(_once_is_enough(child, below), used_outputs)
         case Aggregate(child=child, keys=keys) if keys and read <= frozenset(keys):
             return _once_is_enough(_columns(child, keys), read)
         case _:

@@ -16,14 +16,14 @@ def drop_empty_branches(plan: Operator) -> Operator:
     plan = plan.with_children(*map(drop_empty_branches, plan.children))
     if not isinstance(plan, UnionAll):
         return plan
-    kept = tuple(branch for branch in plan.inputs if not _is_empty(branch))
-    match kept:
+    branches = tuple(branch for branch in plan.inputs if not _is_empty(branch))
+    match branches:
         case ():
             return plan
         case (only,):
             return only
         case _:
-            return plan.with_children(*kept)
+            return plan.with_children(*branches)
 
 
 def _is_empty(plan: Operator) -> bool:

@@ -1,4 +1,4 @@
-"""factor_conditions: what every alternative asks for is asked once, before them.
+"""factor_conditions: conditions of every alternative are checked once, before them.
 
     (a ∧ b) ∨ (a ∧ c)   →   a ∧ (b ∨ c)
 
@@ -27,15 +27,17 @@ def _factored(condition: Scalar) -> Scalar:
 
 
 def _parts(term: Scalar) -> tuple[Scalar, ...]:
-    """Return the conditions that a term says at once; those that can raise stay where they are."""
+    """Return the conditions that a term consists of; those that can raise stay where they are."""
     branches = [tuple(dict.fromkeys(conjuncts(branch))) for branch in disjuncts(term)]
     if len(branches) == 1:
         return (term,)
-    common = [one for one in branches[0] if all(one in branch for branch in branches)]
-    common = [one for one in common if not can_raise(one)]
+    common = [
+        condition for condition in branches[0] if all(condition in branch for branch in branches)
+    ]
+    common = [condition for condition in common if not can_raise(condition)]
     if not common:
         return (term,)
-    rest = [[one for one in branch if one not in common] for branch in branches]
+    rest = [[condition for condition in branch if condition not in common] for branch in branches]
     # A branch that asks for nothing else makes the others superfluous.
     if not all(rest):
         return tuple(common)

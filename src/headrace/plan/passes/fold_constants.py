@@ -1,4 +1,4 @@
-"""fold_constants: what reads no column is computed now.
+"""fold_constants: expressions that read no column are computed when the query is planned.
 
     x <= 1 + 10   →   x <= 11
 

@@ -1,4 +1,4 @@
-"""lift_projects: what can raise is computed above the joins, for the rows that they leave.
+"""lift_projects: expressions that can raise are computed above joins, for the rows left there.
 
     π[f(a)](L) ⋈ R  =  π[f(a)](L ⋈ R)      f can raise, and the join's condition does not read it
 
@@ -44,7 +44,10 @@ def lift_projects(plan: Operator) -> Operator:
 
 
 def _padded(join: Join | OuterSemiAntiJoin) -> frozenset[Column]:
-    """Columns of the right side that are NULL in rows without a match, and would not be above."""
+    """Return columns of the right side that must be computed below the join.
+
+    Rows without a match have NULL in them; computed above the join, these would not be NULL.
+    """
     if isinstance(join, Join) or not isinstance(join.right, Project):
         return frozenset()
     below = frozenset(join.right.child.columns)
@@ -60,12 +63,12 @@ def _divided(side: Operator, tested: frozenset[Column]) -> tuple[Operator, Outpu
     lifted = {c: scalar for c, scalar in side.outputs if can_raise(scalar) and c not in tested}
     if not lifted:
         return side, {}
-    kept: Outputs = {c: scalar for c, scalar in side.outputs if c not in lifted}
+    remaining: Outputs = {c: scalar for c, scalar in side.outputs if c not in lifted}
     read = frozenset[Column]().union(*map(columns_of, lifted.values()))
-    kept |= {column: column for column in side.child.columns if column in read}
-    if not kept:
+    remaining |= {column: column for column in side.child.columns if column in read}
+    if not remaining:
         return side, {}
-    return Project(side.child, tuple(kept.items())), lifted
+    return Project(side.child, tuple(remaining.items())), lifted
 
 
 def _is_grouped(plan: Operator) -> bool:

@@ -41,7 +41,7 @@ def merge_aggregates(plan: Operator) -> Operator:
 
 
 def _flattened(plan: Operator) -> tuple[list[Operator], list[Scalar]]:
-    """Return what is joined, through joins and the filters between them, and all conditions."""
+    """Return the joined plans, through joins and the filters between them, and all conditions."""
     match plan:
         case Join(left=left, right=right, condition=condition):
             leaves, conditions = _flattened(left)
@@ -77,7 +77,7 @@ class _Single:
     outputs: Outputs
 
     def over(self, rows: Operator, names: dict[Column, Column]) -> _Single:
-        """Return the same row, aggregated from the equal rows of another plan."""
+        """Return the single over another plan with equal rows."""
         return replace(
             self,
             rows=rows,
@@ -136,22 +136,26 @@ def _ignores_nulls(one: AggregateCall) -> bool:
 
 def _together(singles: list[_Single]) -> Operator:
     """Return one row of all singles, which are over the same rows."""
-    common = [c for c in singles[0].conditions if all(c in one.conditions for one in singles)]
+    common = [c for c in singles[0].conditions if all(c in single.conditions for single in singles)]
     arguments: dict[Scalar, Column] = {}
     calls: list[AggregateCall] = []
     for single in singles:
         own = [condition for condition in single.conditions if condition not in common]
-        for one in single.calls:
-            scalar: Scalar | None = None if one.argument is None else single.arguments[one.argument]
+        for aggregate_call in single.calls:
+            scalar: Scalar | None = (
+                None
+                if aggregate_call.argument is None
+                else single.arguments[aggregate_call.argument]
+            )
             if own:
                 value = ONE if scalar is None else scalar
                 nothing = Literal(None, value.type)
                 scalar = call("case", chain("and", own), value, nothing)
             column = None
             if scalar is not None:
-                new = Column(f"{one.output.id}_argument", scalar.type)
+                new = Column(f"{aggregate_call.output.id}_argument", scalar.type)
                 column = arguments.setdefault(scalar, new)
-            calls.append(replace(one, argument=column))
+            calls.append(replace(aggregate_call, argument=column))
     below = alternatives(tuple(single.conditions for single in singles))
     if below is None:
         # Too long: each call has its own conditions, and only the common ones go below.

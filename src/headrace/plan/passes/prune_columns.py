@@ -31,7 +31,7 @@ Needed = frozenset[Column]
 
 
 def prune_columns(plan: Operator) -> Operator:
-    """Return the same rows and output columns, with scans reading what is used and no more."""
+    """Return a plan with the same rows and output columns whose scans read used columns only."""
     pruning = _Pruning()
     while True:
         previous = dict(pruning.read)
@@ -41,7 +41,7 @@ def prune_columns(plan: Operator) -> Operator:
 
 
 class _Pruning:
-    """What is read of each group, wherever it occurs: found in rounds, until there is no more."""
+    """The columns read of each group, wherever it occurs: collected in rounds, to a fixed point."""
 
     def __init__(self) -> None:
         self.read: dict[Operator, frozenset[int]] = {}
@@ -65,9 +65,13 @@ class _Pruning:
             case Filter(child=child, condition=condition):
                 return replace(plan, child=self.prune(child, needed | columns_of(condition)))
             case Project(child=child, outputs=outputs):
-                kept = tuple(output for output in outputs if output[0] in needed) or outputs[:1]
-                read = frozenset[Column]().union(*(columns_of(scalar) for _, scalar in kept))
-                return Project(self.prune(child, read), kept)
+                used_outputs = (
+                    tuple(output for output in outputs if output[0] in needed) or outputs[:1]
+                )
+                read = frozenset[Column]().union(
+                    *(columns_of(scalar) for _, scalar in used_outputs)
+                )
+                return Project(self.prune(child, read), used_outputs)
             case Join() | FullJoin():
                 left, right, condition = plan.left, plan.right, plan.condition
                 if condition is not None:
@@ -75,11 +79,11 @@ class _Pruning:
                 return replace(plan, left=self.prune(left, needed), right=self.prune(right, needed))
             case OuterSemiAntiJoin(left=left, right=right, condition=condition):
                 tested = frozenset[Column]() if condition is None else columns_of(condition)
-                shown = needed if plan.kind == "left" else frozenset[Column]()
+                needed_right = needed if plan.kind == "left" else frozenset[Column]()
                 return replace(
                     plan,
                     left=self.prune(left, needed | tested),
-                    right=self._narrow(right, shown | tested),
+                    right=self._narrow(right, needed_right | tested),
                 )
             case Aggregate(child=child, keys=keys, calls=calls):
                 used_calls = tuple(call for call in calls if call.output in needed)
@@ -116,13 +120,13 @@ class _Pruning:
     def _narrow(self, plan: Operator, needed: Needed) -> Operator:
         """Return the plan without columns that only filters of its own read.
 
-        What rows are matched with is netted first, by all of its columns.
+        The side that rows are matched with is netted first, by all of its columns.
         """
         pruned = self.prune(plan, needed)
         if not isinstance(pruned, Filter) or needed.issuperset(pruned.columns):
             return pruned
-        shown = tuple(column for column in pruned.columns if column in needed)
-        return Project(pruned, tuple((c, c) for c in shown or pruned.columns[:1]))
+        columns = tuple(column for column in pruned.columns if column in needed)
+        return Project(pruned, tuple((c, c) for c in columns or pruned.columns[:1]))
 
     def _exactly(self, plan: Operator, columns: tuple[Column, ...]) -> Operator:
         pruned = self.prune(plan, frozenset(columns))

@@ -82,8 +82,8 @@ def _push(plan: Operator, conditions: Conditions, groups: RepeatedGroups) -> Ope
             | Top(child=child, keys=keys)
         ) if keys:
             on_keys, above = _divided(conditions, frozenset(keys))
-            below, kept = groups.divide(plan, on_keys)
-            return _filtered(plan.with_children(_push(child, below, groups)), (*kept, *above))
+            below, retained = groups.divide(plan, on_keys)
+            return _filtered(plan.with_children(_push(child, below, groups)), (*retained, *above))
         case Replicate(child=child):
             return plan.with_children(_push(child, conditions, groups))
         case Unnest(child=child, outputs=outputs, keep=keep):
@@ -103,9 +103,9 @@ def _push_join(join: Join, conditions: Conditions, groups: RepeatedGroups) -> Op
     movable = tuple(c for c in own if not can_raise(c))
     fixed = tuple(c for c in own if can_raise(c))
     to_left, rest = _divided(_once((*movable, *conditions)), frozenset(join.left.columns))
-    to_right, kept = _divided(rest, frozenset(join.right.columns))
+    to_right, join_terms = _divided(rest, frozenset(join.right.columns))
     left, right = _push(join.left, to_left, groups), _push(join.right, to_right, groups)
-    joined = Join(left, right, chain("and", kept) if kept else None)
+    joined = Join(left, right, chain("and", join_terms) if join_terms else None)
     return _filtered(joined, fixed)
 
 
@@ -118,12 +118,12 @@ def _push_match(
     own = () if join.condition is None else conjuncts(join.condition)
     movable = tuple(c for c in own if not can_raise(c))
     fixed = tuple(c for c in own if can_raise(c))
-    to_right, kept = _divided(movable, padded)
+    to_right, join_terms = _divided(movable, padded)
     to_left, above = _divided(conditions, frozenset(join.left.columns))
     if join.kind == "semi":
-        tests, kept = _divided(kept, frozenset(join.left.columns))
+        tests, join_terms = _divided(join_terms, frozenset(join.left.columns))
         to_left = _once((*tests, *to_left))
-    tested = (*kept, *fixed)
+    tested = (*join_terms, *fixed)
     joined = replace(
         join,
         left=_push(join.left, to_left, groups),
@@ -134,10 +134,10 @@ def _push_match(
 
 
 def _push_full(join: FullJoin, conditions: Conditions, groups: RepeatedGroups) -> Operator:
-    """A condition that rejects the NULLs of one side leaves an outer join of that side."""
-    for side, other in ((join.left, join.right), (join.right, join.left)):
-        if any(rejects_nulls(c, frozenset(side.columns)) for c in conditions):
-            outer = OuterSemiAntiJoin(side, other, "left", join.condition)
+    """Return the filtered join; a condition that rejects NULLs of a side makes it a left join."""
+    for preserved, padded in ((join.left, join.right), (join.right, join.left)):
+        if any(rejects_nulls(c, frozenset(preserved.columns)) for c in conditions):
+            outer = OuterSemiAntiJoin(preserved, padded, "left", join.condition)
             return _columns(_push_match(outer, conditions, groups), join.columns)
     children = (_push(child, (), groups) for child in join.children)
     return _filtered(join.with_children(*children), conditions)

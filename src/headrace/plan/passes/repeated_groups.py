@@ -60,7 +60,7 @@ class RepeatedGroups:
             # Groups of rows that no place asks for might raise: each place has groups of its own.
             return own, ()
         names = {number: column for column, number in numbers.items()}
-        return tuple(renamed(one, names) for one in below), own
+        return tuple(renamed(condition, names) for condition in below), own
 
 
 def repeated_groups(plan: Operator) -> RepeatedGroups:
@@ -85,7 +85,7 @@ def _stateful(plan: Operator) -> Iterator[Operator]:
 
 
 def alternatives(places: tuple[Conditions, ...]) -> Conditions | None:
-    """Conditions that hold for just the rows that some place asks for; None if they are too long.
+    """Return conditions that hold for just the rows that some place asks for; None if too long.
 
     The common conditions alone would let in rows that no place asks for.
     """

@@ -72,7 +72,7 @@ def _bare(plan: Operator) -> Operator:
 
 
 def _spanned(plan: Operator, terms: list[Scalar]) -> list[Scalar] | None:
-    """Return the conditions with equalities as they are needed; None if they are already."""
+    """Return the conditions with just the needed equalities; None if they have these already."""
     written = {pair: term for term in terms if (pair := equal_pair(term)) is not None}
     if not written:
         return None
@@ -108,29 +108,29 @@ def _needed(plan: Operator, equal: EqualColumns, written: tuple[Pair, ...]) -> I
 
 
 def _is_across(pair: Pair, left: list[Column], right: list[Column]) -> bool:
-    one, other = pair
-    return (one in left and other in right) or (one in right and other in left)
+    first, second = pair
+    return (first in left and second in right) or (first in right and second in left)
 
 
 def _within(plan: Operator, equal: EqualColumns, written: tuple[Pair, ...]) -> Iterator[Pair]:
     """Return the pairs for the columns of one input."""
     for members in equal.classes(plan.columns):
-        known = EqualColumns()
+        connected = EqualColumns()
         own = [pair for pair in written if pair[0] in members and pair[1] in members]
-        for pair in (*own, *((members[0], other) for other in members[1:])):
-            if known.join(*pair):
+        for pair in (*own, *((members[0], member) for member in members[1:])):
+            if connected.join(*pair):
                 yield pair
 
 
 def _constants(plan: Operator, equal: EqualColumns, terms: list[Scalar]) -> Iterator[Scalar]:
-    """Return what says that columns of a class equal a constant.
+    """Return the equalities of columns with constants.
 
-    For other columns of the class it follows.
+    They are those of the terms, and those that follow for the other columns of a class.
     """
     constants_by_class: dict[Column, dict[Scalar, Literal]] = {}
     for term in terms:
-        if (found := _constant(term)) is not None:
-            constants_by_class.setdefault(found[0], {})[term] = found[1]
+        if (equation := _constant(term)) is not None:
+            constants_by_class.setdefault(equation[0], {})[term] = equation[1]
     for members in equal.classes(plan.columns):
         values = [
             value for column in members for value in constants_by_class.get(column, {}).values()

@@ -27,6 +27,6 @@ def split_distinct(plan: Operator) -> Operator:
 
 
 def _takes_distinct(call: AggregateCall) -> bool:
-    """Return whether the call sees equal arguments once, or does not mind."""
+    """Return whether the call sees equal arguments once, or ignores repeated ones."""
     alike = call.distinct or not AGGREGATE_BY_NAME[call.function].repeats
     return alike and call.only is None and call.read <= frozenset(call.arguments)

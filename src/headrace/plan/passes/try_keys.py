@@ -43,18 +43,18 @@ def _key(term: Scalar, inputs: Inputs) -> Scalar | None:
     """Return the equality without errors, if its sides read different inputs."""
     if not isinstance(term, Call) or not _may_be_key(term):
         return None
-    one, other = (
+    from_left, from_right = (
         frozenset[int]().union(*(inputs[column] for column in columns_of(side)))
         for side in term.arguments
     )
     left, right = map(tried, term.arguments)
-    if not one or not other or one & other or left is None or right is None:
+    if not from_left or not from_right or from_left & from_right or left is None or right is None:
         return None
     return Call(term.function, (left, right), term.type)
 
 
 def _inputs(plans: Iterable[Operator], numbers: count[int]) -> Inputs:
-    """Return which inputs of the joins below each column comes from; they are numbered."""
+    """Return for each column the numbers of the inputs of joins below that it comes from."""
     inputs_by_column: Inputs = {}
     for plan in plans:
         match plan:
