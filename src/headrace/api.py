@@ -32,7 +32,7 @@ from headrace.commands.commands import (
 from headrace.commands.database_commands import AlterDatabase, Attach, Detach
 from headrace.commands.fresh import wait_fresh
 from headrace.commands.run import Done
-from headrace.daemon.context import Report, no_words
+from headrace.daemon.context import Report, ignore_report
 from headrace.daemon.daemon import Daemon
 from headrace.embedded import EmbeddedServer
 from headrace.engine import HOME, Engine, Progress, no_progress
@@ -382,7 +382,7 @@ class Headrace(ProjectReader):
             )
         )
 
-    def daemon(self, report: Report = no_words) -> Daemon:
+    def daemon(self, report: Report = ignore_report) -> Daemon:
         """Return the daemon of this project: `run` it here, `stop` it from another thread.
 
         `report` is called with what it does, in words.

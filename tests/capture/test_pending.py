@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from headrace.capture.pending import has_news, question
+from headrace.capture.pending import has_pending_changes, question
 from headrace.source.connection import Database
 from tests.capture.follower import Follower
 
@@ -22,6 +22,6 @@ def test_a_dropped_table_is_a_pending_change(
         row = connection.execute("SELECT pg_current_snapshot()::text").fetchone()
         assert row is not None
         asked = question(list(follower.oids.values()), row[0])
-        assert not has_news(connection, asked)
+        assert not has_pending_changes(connection, asked)
         application.execute("DROP TABLE u")
-        assert has_news(connection, asked)
+        assert has_pending_changes(connection, asked)

@@ -164,13 +164,13 @@ def test_a_cut_between_two_looks_is_no_pending_change_and_no_proof(
 ) -> None:
     """The cut empties the buffer after the state was read: an empty buffer proves nothing."""
     sql.execute("INSERT INTO orders VALUES (2, 'south', 20)")
-    asked = fresh.has_news
+    asked = fresh.has_pending_changes
 
     def late(*given: object) -> bool:
         hands.cut()
         return asked(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(fresh, "has_news", late)
+    monkeypatch.setattr(fresh, "has_pending_changes", late)
     assert behind(reader) == "Behind are public.best."
 
 

@@ -15,7 +15,7 @@ import pytest
 import headrace
 from headrace.catalog import Change
 from headrace.catalog.records import Status, StreamTable
-from headrace.daemon.context import DaemonContext, no_words
+from headrace.daemon.context import DaemonContext, ignore_report
 from headrace.daemon.exclusive import ExclusiveQueue
 from headrace.daemon.loop import DaemonLoop
 from headrace.daemon.reads import sample_reads
@@ -91,7 +91,7 @@ class TestLease:
         with engine.serving(0) as lease, WakeupListener(engine.database) as listener:
             number = other._engine.catalog.request({"verb": "suspend"}, "someone")
             alone = ExclusiveQueue(
-                DaemonContext(engine, lease, listener, no_words, ScheduleState())
+                DaemonContext(engine, lease, listener, ignore_report, ScheduleState())
             )
             assert alone.take_request()
             found = last_request(other._engine.catalog)
@@ -238,7 +238,7 @@ class TestIdle:
         engine = project._engine
         steps: list[object] = []
         with engine.serving(0) as lease, WakeupListener(engine.database) as listener:
-            shift = DaemonContext(engine, lease, listener, no_words, ScheduleState())
+            shift = DaemonContext(engine, lease, listener, ignore_report, ScheduleState())
             service = DaemonLoop(shift, LiveGraph(), Running(project).daemon._stop)
             while service._tick(asked=True):
                 pass

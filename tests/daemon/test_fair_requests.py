@@ -13,7 +13,7 @@ import pytest
 import headrace
 from headrace.catalog.records import Request
 from headrace.daemon import refreshes
-from headrace.daemon.context import DaemonContext, no_words
+from headrace.daemon.context import DaemonContext, ignore_report
 from headrace.daemon.loop import DaemonLoop
 from headrace.daemon.requests import RequestExecutor
 from headrace.daemon.wakeup import WakeupListener
@@ -61,7 +61,7 @@ def test_what_is_due_is_refreshed_before_the_next_request(
         for _ in range(REQUESTS):
             engine.catalog.request({"verb": "suspend"}, "someone")
         with engine.serving(0) as lease, WakeupListener(engine.database) as listener:
-            context = DaemonContext(engine, lease, listener, no_words, ScheduleState(), now)
+            context = DaemonContext(engine, lease, listener, ignore_report, ScheduleState(), now)
             loop = DaemonLoop(context, LiveGraph(), threading.Event())
 
             def all_performed() -> bool:

@@ -68,14 +68,14 @@ def test_a_loop_that_is_stuck(
     project: headrace.Headrace, other: headrace.Headrace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stuck = threading.Event()
-    tick = DaemonLoop._look_around
+    tick = DaemonLoop._check_views_and_tiers
 
     def look_around(self: DaemonLoop) -> None:
         stuck.wait()
         tick(self)
 
     monkeypatch.setattr(judged, "SILENCE", timedelta(seconds=1))
-    monkeypatch.setattr(DaemonLoop, "_look_around", look_around)
+    monkeypatch.setattr(DaemonLoop, "_check_views_and_tiers", look_around)
     try:
         with Running(project) as running:
             running.until(lambda: level(other) == "critical")

@@ -22,8 +22,8 @@ from headrace.daemon.context import DaemonContext
 from headrace.daemon.ingester import SourceIngesters
 from headrace.daemon.wakeup import WakeupListener
 from headrace.ingest import transition
-from headrace.ingest.from_wal import log_of
-from headrace.ingest.ingest import has_news, sources_in
+from headrace.ingest.from_wal import slot_reader_of
+from headrace.ingest.ingest import has_pending_changes, sources_in
 from headrace.lifecycle.planned_table import TableRequest
 from headrace.schedule.state import ScheduleState
 from tests.capture.wal.streaming import PATIENCE, eventually
@@ -49,7 +49,7 @@ class Watch:
     def log(self) -> StreamingReader:
         known = self.world.engine.catalog.state().database(1)
         assert known.following is not None
-        found = log_of(self.world.engine, known, known.following)
+        found = slot_reader_of(self.world.engine, known, known.following)
         assert isinstance(found, StreamingReader)
         return found
 
@@ -231,7 +231,7 @@ def test_others_may_probe_for_pending_changes_meanwhile(
 
         def asked() -> bool:
             state = other._engine.catalog.state()
-            return has_news(other._engine, state, 1, sources_in(state, 1))
+            return has_pending_changes(other._engine, state, 1, sources_in(state, 1))
 
         world.run("INSERT INTO t VALUES (1, 'x')")
         assert asked()

@@ -18,7 +18,7 @@ import headrace
 from headrace.capture.space import buffer_sizes
 from headrace.catalog import Change
 from headrace.daemon import monitor as monitor_module
-from headrace.daemon.context import DaemonContext, no_words
+from headrace.daemon.context import DaemonContext, ignore_report
 from headrace.daemon.loop import DaemonLoop
 from headrace.daemon.monitor import Monitor, late_tables
 from headrace.daemon.wakeup import WakeupListener
@@ -143,7 +143,7 @@ def test_a_daemon_sends_the_level_before_it_gives_the_slot_up(world: World) -> N
     ):
         open_.execute("CREATE TABLE elsewhere (a integer)")
         world.run(*[MEGABYTE] * 6)
-        shift = DaemonContext(engine, lease, listener, no_words, ScheduleState())
+        shift = DaemonContext(engine, lease, listener, ignore_report, ScheduleState())
         service = DaemonLoop(shift, LiveGraph(), threading.Event())
         service._tick(asked=False)
         service._end()

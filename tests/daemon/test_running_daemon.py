@@ -17,7 +17,7 @@ from headrace.catalog import Change
 from headrace.catalog.records import Status
 from headrace.daemon import exclusive, refreshes
 from headrace.daemon import loop as service
-from headrace.daemon.context import DaemonContext, no_words
+from headrace.daemon.context import DaemonContext, ignore_report
 from headrace.daemon.loop import DaemonLoop
 from headrace.daemon.wakeup import WakeupListener
 from headrace.errors import UserError
@@ -301,7 +301,7 @@ class TestTiers:
         )
         just_before = -timedelta(milliseconds=1)
         with engine.serving(0) as lease, WakeupListener(engine.database) as listener:
-            context = DaemonContext(engine, lease, listener, no_words, memory, lambda: now)
+            context = DaemonContext(engine, lease, listener, ignore_report, memory, lambda: now)
             loop = DaemonLoop(context, LiveGraph(), threading.Event())
             loop._reload()
             memory.attempted([table.relation], now)
@@ -365,11 +365,11 @@ def test_a_locked_view_keeps_nothing_else_from_being_done(
     sql.execute("BEGIN; ALTER VIEW locked_view SET (security_barrier = true)")
     engine = project._engine
     with engine.serving(0) as lease, WakeupListener(engine.database) as listener:
-        context = DaemonContext(engine, lease, listener, no_words, ScheduleState())
+        context = DaemonContext(engine, lease, listener, ignore_report, ScheduleState())
         loop = DaemonLoop(context, LiveGraph(), threading.Event())
         loop._reload()
         loop._watch_reads()
-        loop._look_around()
+        loop._check_views_and_tiers()
         loop._end()
         assert len(engine.catalog.tiers()) == 2
         assert [piece.request for piece in loop._exclusive._waiting] == [None]

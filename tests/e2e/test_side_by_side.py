@@ -123,9 +123,9 @@ def test_a_sum_whose_folder_lost_rows_is_not_put_in_place(
     monkeypatch.setattr("headrace.relations.compaction.AT_ONCE_ROWS", 1)
     (source,) = engine.catalog.state().sources
     written = []
-    really = engine.store.write_sum
+    really = engine.store.write_merged
     monkeypatch.setattr(
-        engine.store, "write_sum", lambda *given: (written.append(given[-1]), really(*given))
+        engine.store, "write_merged", lambda *given: (written.append(given[-1]), really(*given))
     )
     for number in range(FEWEST_FILES):
         sql.execute("INSERT INTO orders VALUES (2, %s)", (number,))

@@ -11,7 +11,7 @@ from headrace.capture.wal import availability as possible
 from headrace.capture.wal.availability import Server
 from headrace.capture.wal.identity import ReplicaIdentity
 from headrace.catalog.records import CaptureMode
-from headrace.ingest import wal_eligibility as suitable
+from headrace.ingest import wal_eligibility
 from headrace.ingest.attempts import CaptureAttempts
 from headrace.source.table import SourceColumn, SourceTable
 from headrace.types import Type
@@ -63,7 +63,9 @@ def test_an_identity_is_changed_only_where_the_log_can_be_read_then(
     world.project.set("auto_replica_identity", True)
     world.project.set("cdc_mode", "auto")
     with monkeypatch.context() as patched:
-        patched.setattr(suitable, "read_server", lambda *_: replace(SERVER, wal_level="replica"))
+        patched.setattr(
+            wal_eligibility, "read_server", lambda *_: replace(SERVER, wal_level="replica")
+        )
         world.engine.part(CaptureAttempts).followed_at.clear()
         world.cut()
     assert identity() == ("d",)

@@ -14,7 +14,7 @@ from headrace.catalog.transition_notice import TRANSITIONS
 from headrace.errors import HeadraceError, Transient, UserError
 from headrace.ingest import unfollow
 from headrace.ingest.attempts import CaptureAttempts
-from headrace.ingest.ingest import ATTEMPTS, has_news, sources_in
+from headrace.ingest.ingest import ATTEMPTS, has_pending_changes, sources_in
 from headrace.lifecycle.planned_table import TableRequest
 from headrace.lifecycle.uninstall import uninstall
 from tests.ingest.world import KEY, World
@@ -68,7 +68,7 @@ def test_commits_that_are_not_on_disk_yet_are_pending(world: World) -> None:
     for number in range(20):
         world.run(f"INSERT INTO a VALUES ({number}, 1)")
         state = world.engine.catalog.state()
-        assert has_news(world.engine, state, 1, sources_in(state, 1))
+        assert has_pending_changes(world.engine, state, 1, sources_in(state, 1))
         world.take()
 
 
@@ -82,7 +82,7 @@ def test_one_may_ask_the_slot_while_another_reads_it(world: World) -> None:
     def ask() -> None:
         while not done.is_set():
             try:
-                has_news(world.engine, state, 1, sources_in(state, 1))
+                has_pending_changes(world.engine, state, 1, sources_in(state, 1))
             except HeadraceError as error:
                 failures.append(error)
 

@@ -9,17 +9,17 @@ from types import SimpleNamespace
 import pytest
 
 from headrace.errors import Unavailable
-from headrace.relations.compaction import PAUSE_SECONDS, CompactedRun, Merges, Sum
+from headrace.relations.compaction import PAUSE_SECONDS, CompactedRun, MergedFiles, Merges
 from headrace.store import LogFile
 
 FILES = tuple(LogFile(f"f{epoch}", 10, 100, epoch, epoch) for epoch in range(1, 6))
-WRITTEN = Sum("folder", 7)
+WRITTEN = MergedFiles("folder", 7)
 
 
 def test_a_sum_is_taken_once_it_is_there_and_once_only() -> None:
     merges, go = Merges(), Event()
 
-    def work() -> Sum:
+    def work() -> MergedFiles:
         go.wait()
         return WRITTEN
 
@@ -42,7 +42,7 @@ def test_a_failure_is_logged_and_may_be_retried_later(
 ) -> None:
     merges = Merges()
 
-    def fail() -> Sum:
+    def fail() -> MergedFiles:
         raise error
 
     merges.begin("r1", FILES[:3], fail)
@@ -62,7 +62,7 @@ def test_a_failure_is_logged_and_may_be_retried_later(
 def test_a_relation_is_forgotten_unless_its_sum_is_being_written() -> None:
     merges, go = Merges(), Event()
 
-    def work() -> Sum:
+    def work() -> MergedFiles:
         go.wait()
         return WRITTEN
 
@@ -81,7 +81,7 @@ def test_a_relation_is_forgotten_unless_its_sum_is_being_written() -> None:
 def test_nothing_is_begun_after_the_end() -> None:
     merges, go, began = Merges(), Event(), Event()
 
-    def work() -> Sum:
+    def work() -> MergedFiles:
         began.set()
         go.wait()
         return WRITTEN

@@ -18,8 +18,8 @@ from headrace.schedule.tiers import (
     Tier,
     classify,
     decline,
-    demanded,
     per_minute,
+    with_demand_of_readers,
 )
 from tests.schedule.simulation import START
 
@@ -135,7 +135,7 @@ def test_every_read_is_counted_once_however_late_it_is_reported(
 def test_an_automatic_table_is_as_hot_as_its_hottest_reader() -> None:
     tiers = {"a": Tier.FROZEN, "b": Tier.COLD, "c": Tier.WARM, "d": Tier.HOT, "e": Tier.FROZEN}
     reads = {"a": ["source"], "b": ["a"], "c": ["b", "e"], "d": ["c"]}
-    assert demanded(tiers, {"a", "b"}, reads) == {
+    assert with_demand_of_readers(tiers, {"a", "b"}, reads) == {
         "a": Tier.WARM,
         "b": Tier.WARM,
         "c": Tier.WARM,
@@ -146,7 +146,7 @@ def test_an_automatic_table_is_as_hot_as_its_hottest_reader() -> None:
 
 def test_tiers_by_hand_stand() -> None:
     tiers = {"a": Tier.FROZEN, "b": Tier.HOT}
-    assert demanded(tiers, set(), {"b": ["a"]}) == tiers
+    assert with_demand_of_readers(tiers, set(), {"b": ["a"]}) == tiers
 
 
 NAMES = "abcdef"
@@ -169,7 +169,7 @@ def test_demand_is_what_walking_down_finds(
         return min(found, key=lambda tier: tier.rank)
 
     expected = {name: walked(name, frozenset()) for name in NAMES}
-    assert demanded(tiers, automatic, reads) == expected
+    assert with_demand_of_readers(tiers, automatic, reads) == expected
 
 
 class TestEarlyScans:

@@ -135,7 +135,7 @@ class MemoryStore(Store):
     def log(self, relation: str, pin: Pin) -> RelationLog:
         return self._at(relation, pin)
 
-    def write_sum(
+    def write_merged(
         self, relation: str, log: RelationLog, chosen: tuple[LogFile, ...], folder: str
     ) -> None:
         rows = [self._relations[relation].rows[file.uri] for file in chosen]

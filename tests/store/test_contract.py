@@ -212,20 +212,20 @@ def test_a_sum_is_written_beside_the_log_and_put_in_place_later(store: Store) ->
     pin = store.append("r1", pin, 4, weighted_rows(C, C))
     before = bag(net(store.read("r1", pin, 0, 4)))
     folder = store.new_folder("r1", 2)
-    store.write_sum("r1", begun, chosen, folder)
+    store.write_merged("r1", begun, chosen, folder)
     assert len(store.files("r1", pin, 0, 4)) == 4, "the log is as it was"
     counted = store.rows_in(begun, 2, folder)
     assert counted == net(store.read("r1", pin, 0, 2)).num_rows
     with pytest.raises(InternalError):
         store.replace("r1", pin, chosen, folder, counted + 1)
     folder = store.new_folder("r1", 2)
-    store.write_sum("r1", begun, chosen, folder)
+    store.write_merged("r1", begun, chosen, folder)
     store.discard(folder)
     store.discard(folder)
     with pytest.raises((Unavailable, InternalError)):
         store.replace("r1", pin, chosen, folder, counted)
     folder = store.new_folder("r1", 2)
-    store.write_sum("r1", begun, chosen, folder)
+    store.write_merged("r1", begun, chosen, folder)
     pin = store.replace("r1", pin, chosen, folder, counted)
     assert [(f.first_epoch, f.last_epoch) for f in store.files("r1", pin, 0, 4)] == [
         (1, 2),
@@ -241,7 +241,7 @@ def test_a_sum_without_rows_is_one_all_the_same(store: Store) -> None:
         pin = store.append("r1", pin, epoch, weighted_rows((weight, 1, "a")))
     chosen, folder = store.files("r1", pin, 0, 2), store.new_folder("r1", 2)
     log = store.log("r1", pin)
-    store.write_sum("r1", log, chosen, folder)
+    store.write_merged("r1", log, chosen, folder)
     assert store.rows_in(log, 2, folder) == 0
     pin = store.replace("r1", pin, chosen, folder, 0)
     (file,) = store.files("r1", pin, 0, 2)

@@ -51,7 +51,7 @@ def ask_announced(connection: Connection[Any]) -> Cursor[Any]:
     return connection.execute(ASK)
 
 
-def was_put_back(announced: Mapping[int, int], epoch: int) -> bool:
+def was_restored(announced: Mapping[int, int], epoch: int) -> bool:
     """Return whether a database has announced cuts, but none as late as the pinned epoch.
 
     One source with the pinned epoch is enough: others may not have taken part in that cut.

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 from psycopg import Connection, errors, sql
 
-from headrace.capture.announced import UNKNOWN, ask_announced, was_put_back
+from headrace.capture.announced import UNKNOWN, ask_announced, was_restored
 from headrace.capture.busy import SourcesUnusable, busy_owner, unreadable
 from headrace.capture.health import ask_health, capture_present, read_health
 from headrace.capture.recopy_reasons import (
@@ -174,7 +174,7 @@ def open_cut(
             if previous is not None:
                 _require_progress(previous, cut.snapshot)
                 goes_on = epoch is not None and not set(oids) <= set(lock)
-                if goes_on and was_put_back(announced or {}, epoch or 0):
+                if goes_on and was_restored(announced or {}, epoch or 0):
                     raise _rewound(f"The last cut was epoch {epoch}, which is not known there.")
             if not flushed:
                 flush(database)
@@ -268,7 +268,7 @@ def went_back(
     row = moment.fetchone()
     assert row is not None
     announced = dict(answer.fetchall())
-    has_last_cut = announced.keys() >= set(sources) and not was_put_back(announced, epoch)
+    has_last_cut = announced.keys() >= set(sources) and not was_restored(announced, epoch)
     return not has_last_cut or not _is_as_far(previous, row[0])
 
 

@@ -33,7 +33,7 @@ def question(oids: Sequence[int], snapshot: str) -> bytes:
     return query.as_bytes()
 
 
-def has_news(connection: Connection[Any], asked: bytes) -> bool:
+def has_pending_changes(connection: Connection[Any], asked: bytes) -> bool:
     """Return the answer to a `question`; True also where part of capture is gone."""
     try:
         row = connection.execute(asked).fetchone()

@@ -147,14 +147,14 @@ def _since(source: Captured, cut: LastCut, wanted: Sequence[SourceColumn]) -> st
 
 
 @dataclass(frozen=True)
-class _Begun:
+class _ProbeTransaction:
     """A transaction fit for a probe: its snapshot, and the columns that lead an index."""
 
     snapshot: str
     leading: frozenset[int]
 
 
-def _begun(connection: Connection[Any], source: Captured, cut: LastCut) -> _Begun | None:
+def _begun(connection: Connection[Any], source: Captured, cut: LastCut) -> _ProbeTransaction | None:
     """Begin a transaction for a probe; return None if the probe is impossible.
 
     The buffer is locked before the snapshot, too, as it is truncated when none of its rows are
@@ -193,4 +193,4 @@ def _begun(connection: Connection[Any], source: Captured, cut: LastCut) -> _Begu
         or pending[0] > MOST_PENDING
     ):
         return None
-    return _Begun(str(snapshot), frozenset(first for (first,) in leading))
+    return _ProbeTransaction(str(snapshot), frozenset(first for (first,) in leading))

@@ -14,7 +14,7 @@ from headrace.commands.commands import RefreshTable
 from headrace.engine import Engine
 from headrace.errors import Transient
 from headrace.graph import upstream
-from headrace.ingest.ingest import has_news
+from headrace.ingest.ingest import has_pending_changes
 from headrace.refresh.refresh import require_active, require_table
 from headrace.refresh.scope import together
 from headrace.schedule.goal import Goal
@@ -77,12 +77,12 @@ def _goal(
             return None
         # The sources of a database that is read only since the call were copied since, too.
         is_contained = number not in committed or contains(cut, committed[number])
-        if not is_contained and _has_news(engine, state, number, database_sources, cut):
+        if not is_contained and _has_pending_changes(engine, state, number, database_sources, cut):
             return None
     return Goal({source.relation: state.relation(source.relation).pin.epoch for source in sources})
 
 
-def _has_news(
+def _has_pending_changes(
     engine: Engine, state: State, number: int, sources: Iterable[Source], cut: str
 ) -> bool:
     """Return whether a source may have changed since the cut, or the cut is no longer the newest.
@@ -90,7 +90,7 @@ def _has_news(
     Without changes no cut is taken. An empty buffer means no changes only if no cut has emptied it
     meanwhile.
     """
-    new = has_news(engine, state, number, sources)
+    new = has_pending_changes(engine, state, number, sources)
     return new or engine.catalog.state().database(number).snapshot != cut
 
 

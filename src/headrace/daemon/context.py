@@ -19,7 +19,7 @@ Report = Callable[[str], None]
 """Receives reports, as text for people, of what a daemon does."""
 
 
-def no_words(said: str) -> None:
+def ignore_report(said: str) -> None:
     """Ignore a report of a daemon."""
 
 

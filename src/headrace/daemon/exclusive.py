@@ -30,7 +30,7 @@ class ExclusiveQueue:
 
     def __init__(self, context: DaemonContext) -> None:
         self._context = context
-        self._desk = RequestExecutor(context.engine)
+        self._executor = RequestExecutor(context.engine)
         self._waiting: deque[ExclusiveJob] = deque()
         self._thread: threading.Thread | None = None
         self._ending: HeadraceError | None = None
@@ -43,13 +43,13 @@ class ExclusiveQueue:
 
     def take_request(self) -> bool:
         """Put the request that has waited longest into the queue; return False if there is none."""
-        request = self._desk.take(self._context.lease)
+        request = self._executor.take(self._context.lease)
         if request is None:
             return False
         self._context.report(f"{request.command.get('verb')}, asked for by {request.requested_by}")
 
         def perform() -> None:
-            if not self._desk.perform(request):
+            if not self._executor.perform(request):
                 self._context.recover()
 
         self._waiting.append(ExclusiveJob(perform, request))
@@ -85,7 +85,7 @@ class ExclusiveQueue:
         """Wait for the piece that is being done; give the other requests back to the catalog."""
         if self._thread is not None:
             self._thread.join()
-        self._desk.close()
+        self._executor.close()
         for piece in self._waiting:
             if piece.request is not None:
                 self._give_back(piece.request)
@@ -104,7 +104,7 @@ class ExclusiveQueue:
 
     def _give_back(self, request: Request) -> None:
         try:
-            self._desk.give_back(request)
+            self._executor.give_back(request)
         except HeadraceError as error:
             # Without the server the client gets `request-lost`, although nothing was done for it.
             self._context.failed("giving back a request", error)

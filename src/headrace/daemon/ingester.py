@@ -21,7 +21,7 @@ from headrace.daemon.context import ENDING, DaemonContext
 from headrace.daemon.wakeup import PendingProbe
 from headrace.engine import HOME
 from headrace.errors import HeadraceError, NeedsReinit, Unavailable
-from headrace.ingest.from_wal import log_of
+from headrace.ingest.from_wal import slot_reader_of
 from headrace.ingest.ingest import databases_of, ingest_database, sources_in
 from headrace.ingest.streaming import keep_streaming
 from headrace.relations.compaction import compact
@@ -185,7 +185,7 @@ class SourceIngester:
         if database.following is None or database.snapshot is None:
             return True
         engine = self._context.engine
-        reader = log_of(engine, database, database.following)
+        reader = slot_reader_of(engine, database, database.following)
         upto = reader.received()
         if upto is None and time.monotonic() < self._ask_log_at:
             return False

@@ -118,7 +118,7 @@ class DaemonLoop:
         try:
             self._watch_reads()
             if thorough:
-                self._look_around()
+                self._check_views_and_tiers()
         except HeadraceError as error:
             if error.code in ENDING:
                 raise
@@ -159,7 +159,7 @@ class DaemonLoop:
         self._context.memory.keep({table.relation for table in state.stream_tables})
         self._decide_at = None
 
-    def _look_around(self) -> None:
+    def _check_views_and_tiers(self) -> None:
         """Record tick counters and tiers in force; rebuild tables over changed views."""
         self._record_ticks()
         self._note_tiers()
@@ -229,7 +229,7 @@ class DaemonLoop:
             running,
             context.memory.ended,
         )
-        for group in passed(idle, groups, self._asked_at, self._unasked()):
+        for group in passed(idle, groups, self._asked_at, self._tables_not_ingested()):
             context.memory.attempted(group.relations, now)
         started = self._refreshes.start(start, state, settings.workers)
         now_running = self._refreshes.relations
@@ -239,7 +239,7 @@ class DaemonLoop:
         self._decide_at = next_due(now, self._agenda(), lazy) or now + timedelta(seconds=THOROUGH)
         return started
 
-    def _unasked(self) -> frozenset[str]:
+    def _tables_not_ingested(self) -> frozenset[str]:
         """Return the tables below which there is a database whose changes cannot be taken in."""
         tables = self._state.stream_tables
         if all(database.failing_since is None for database in self._state.databases):

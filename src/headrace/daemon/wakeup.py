@@ -15,7 +15,7 @@ from typing import Any
 
 from psycopg import Connection, sql
 
-from headrace.capture.pending import has_news, question
+from headrace.capture.pending import has_pending_changes, question
 from headrace.catalog.requests import CHANNEL
 from headrace.source.connection import Database
 from headrace.source.faults import translated
@@ -36,7 +36,7 @@ class PendingProbe:
         question_key = (tuple(sources), snapshot)
         if question_key != self._asked or self._question is None:
             self._asked, self._question = question_key, question(sources, snapshot)
-        return has_news(self._connection, self._question)
+        return has_pending_changes(self._connection, self._question)
 
     def close(self) -> None:
         self._connection.close()

@@ -123,7 +123,7 @@ class _Links:
         }
         self._known: list[list[Column]] = [[] for _ in classes]
         # Columns of one leaf whose equality no condition of the plan states yet.
-        self._unsaid: list[list[Column]] = [[] for _ in classes]
+        self._unstated: list[list[Column]] = [[] for _ in classes]
 
     def reaches(self, leaf: Operator) -> bool:
         """Return whether a column of the leaf is equal to a known one."""
@@ -142,10 +142,10 @@ class _Links:
             known_columns = self._known[number]
             if known_columns:
                 pairs += [(known_columns[0], column) for column in columns]
-                pairs += [(column, columns[0]) for column in self._unsaid[number]]
-                self._unsaid[number] = []
+                pairs += [(column, columns[0]) for column in self._unstated[number]]
+                self._unstated[number] = []
             else:
-                self._unsaid[number] = columns[1:]
+                self._unstated[number] = columns[1:]
             known_columns += columns
         return pairs
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from headrace.demo.outcome import Checked, Created, Event, Opened, Outcome, Pair, Round, Timed
-from headrace.demo.shop import open_shop, require_ours
+from headrace.demo.shop import open_shop, require_demo_schema
 from headrace.demo.trade import TradeTotals, Writer, trade_batch
 from headrace.demo.views import DemoView, Rows, changes, read_rows, views
 
@@ -45,7 +45,7 @@ class Demo:
         """Run the demo, from the empty shop to the last receipt; return all that was measured."""
         started = time.perf_counter()
         with self.doing("opening the shop"):
-            require_ours(self.project.dsn)
+            require_demo_schema(self.project.dsn)
             self._drop_old()
             opened = self._open()
         self.report(opened)

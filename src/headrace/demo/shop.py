@@ -100,7 +100,7 @@ def open_shop(dsn: str, lines: int) -> Shop:
         return Shop({table: _count(connection, table) for table in TABLES})
 
 
-def require_ours(dsn: str) -> None:
+def require_demo_schema(dsn: str) -> None:
     """Raise `name-exists` if there is a schema `shop` that the demo did not make."""
     with psycopg.connect(dsn) as connection:
         row = connection.execute(

@@ -57,7 +57,7 @@ class _Refused(ValueError):
     pass
 
 
-def understood(pattern: str) -> Regular | None:
+def parse_pattern(pattern: str) -> Regular | None:
     """Return the pattern, or None if both engines are not known to read it alike."""
     try:
         return _Reader(pattern).read()
@@ -228,7 +228,7 @@ def _plain(character: str) -> str:
 def _read(pattern: Scalar) -> Regular | None:
     if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
         return None
-    return understood(pattern.value)
+    return parse_pattern(pattern.value)
 
 
 def _match_type(*, folding: bool) -> Callable[[Sequence[Scalar]], Type | None]:
@@ -245,7 +245,7 @@ def _match_type(*, folding: bool) -> Callable[[Sequence[Scalar]], Type | None]:
 
 
 def _of(pattern: object) -> Regular:
-    read = understood(str(pattern))
+    read = parse_pattern(str(pattern))
     assert read is not None
     return read
 

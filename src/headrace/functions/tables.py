@@ -11,7 +11,7 @@ from sqlglot import exp
 from headrace.algebra.scalar import Literal, Scalar, Value
 from headrace.functions.function import spark_cast, spark_function
 from headrace.functions.json_rows import JSON_ROWS
-from headrace.functions.regular import Regular, understood
+from headrace.functions.regular import Regular, parse_pattern
 from headrace.functions.series import GENERATE_SERIES
 from headrace.functions.spark import case, number, string
 from headrace.functions.table_function import Rows, TableFunction, Types, field_name, row
@@ -115,7 +115,7 @@ def _split_rows(values: Sequence[Value], _: Types) -> Rows:
 
 def _pattern(pattern: object) -> Regular | None:
     """Return a pattern whose matches both engines find in the same places, none of them empty."""
-    read = understood(pattern) if isinstance(pattern, str) else None
+    read = parse_pattern(pattern) if isinstance(pattern, str) else None
     return read if read is not None and read.unique and not read.nothing else None
 
 

@@ -75,11 +75,13 @@ def find_cycle(reads: Mapping[Name, Iterable[Name]]) -> Cycle | None:
     graph = graph_of(reads)
     for component in components(reads):
         if component.is_cyclic:
-            return Cycle(way_round(graph.subgraph(component.members), component.members[0]))
+            return Cycle(shortest_cycle(graph.subgraph(component.members), component.members[0]))
     return None
 
 
-def way_round(graph: nx.DiGraph[Name], name: Name, last: Name | None = None) -> tuple[Name, ...]:
+def shortest_cycle(
+    graph: nx.DiGraph[Name], name: Name, last: Name | None = None
+) -> tuple[Name, ...]:
     """Return a shortest path from a name, each read by the next, to a name that it reads.
 
     That name is `last`, or the nearest.

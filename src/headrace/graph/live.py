@@ -62,7 +62,10 @@ class LiveGraph:
         stream_tables = tuple(tables)
         declared = declared_groups(table for table in stream_tables if not table.is_uninitialized)
         entries = {
-            table.relation: (_edges(moves_with(table), table.edges), declared.get(table.relation))
+            table.relation: (
+                _edges(grouping_inputs(table), table.edges),
+                declared.get(table.relation),
+            )
             for table in stream_tables
         }
         changed_entries = {
@@ -194,7 +197,7 @@ class LiveGraph:
         )
 
 
-def moves_with(table: StreamTable) -> tuple[str, ...]:
+def grouping_inputs(table: StreamTable) -> tuple[str, ...]:
     """Return the inputs that a table can be in a group with: none while it has no rows.
 
     A table without rows yet keeps no other table waiting.

@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import Generic
 
 from headrace.catalog.records import StreamTable
-from headrace.graph.components import Name, components, graph_of, way_round
+from headrace.graph.components import Name, components, graph_of, shortest_cycle
 
 Operators = tuple[str, ...]
 Reads = Mapping[Name, Mapping[Name, Operators]]
@@ -64,7 +64,7 @@ def unstratifiable(reads: Reads[Name]) -> tuple[Unstratifiable[Name], ...]:
             member,
             input_name,
             operators,
-            way_round(graph.subgraph(component.members), member, input_name),
+            shortest_cycle(graph.subgraph(component.members), member, input_name),
         )
         for component in components(reads)
         for member in component.members

@@ -35,7 +35,7 @@ from headrace.engine.steps import Acknowledge, Announce, AppendChange, CopySourc
 from headrace.errors import HeadraceError, NeedsReinit, SchemaChanged, UserError
 from headrace.ingest.append_only import alert_if_reverted, watched
 from headrace.ingest.copying import copy_source
-from headrace.ingest.from_wal import NO_LOG, LogChanges, log_of
+from headrace.ingest.from_wal import NO_WAL_CHANGES, WalChanges, slot_reader_of
 from headrace.ingest.modes import announce_change
 from headrace.ingest.shape import Shape, shape_of
 from headrace.ingest.transition import completes
@@ -47,7 +47,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Taking:
+class PendingCut:
     """A cut about to be taken in, and the sources that take part in it.
 
     Sources are given by their oids. `copies` are copied, of all others the changes are taken:
@@ -63,7 +63,7 @@ class Taking:
     fallen: Mapping[int, str] = field(default_factory=dict)
     ready: frozenset[int] = frozenset()
     stuck: Mapping[int, str] = field(default_factory=dict)
-    log: LogChanges = NO_LOG
+    log: WalChanges = NO_WAL_CHANGES
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Taken:
     copied: bool = False
 
 
-def take(engine: Engine, state: State, taking: Taking, fence: int) -> State:
+def take(engine: Engine, state: State, taking: PendingCut, fence: int) -> State:
     """Append every source's change at a new epoch, pin them, acknowledge."""
     cut, database = taking.cut, state.database(taking.number)
     if any(source.oid not in taking.copies for source in taking.sources):
@@ -144,7 +144,7 @@ def take(engine: Engine, state: State, taking: Taking, fence: int) -> State:
     return engine.catalog.state()
 
 
-def _moved(taking: Taking, source: Source) -> Source:
+def _moved(taking: PendingCut, source: Source) -> Source:
     """Return the source with the mode that it has from this cut on."""
     reason = taking.fallen.get(source.oid) or taking.stuck.get(source.oid)
     if reason is not None:
@@ -163,7 +163,7 @@ def by_triggers(source: Source, reason: str) -> Source:
     return replace(source, mode=CaptureMode.TRIGGER, mode_reason=reason, followed=None)
 
 
-def _following(database: DatabaseRecord, log: LogChanges) -> Following | None:
+def _following(database: DatabaseRecord, log: WalChanges) -> Following | None:
     """Return the record of reading the WAL, with the position that the slot will advance to."""
     if database.following is None or log.released is None:
         return database.following
@@ -171,12 +171,12 @@ def _following(database: DatabaseRecord, log: LogChanges) -> Following | None:
     return replace(database.following, acknowledged=acknowledged)
 
 
-def _acknowledge(engine: Engine, database: DatabaseRecord, taking: Taking) -> None:
+def _acknowledge(engine: Engine, database: DatabaseRecord, taking: PendingCut) -> None:
     """Advance the slot; a failure only has the same WAL read once more."""
     if database.following is None or taking.log.released is None:
         return
     try:
-        log_of(engine, database, database.following).acknowledge(taking.log.released)
+        slot_reader_of(engine, database, database.following).acknowledge(taking.log.released)
     except HeadraceError as error:
         logger.warning("the slot was not moved", extra={"code": error.code, "error": error.message})
 
@@ -196,7 +196,9 @@ def _check_identity(database: DatabaseRecord, cut: OpenCut) -> None:
         )
 
 
-def _take_one(engine: Engine, state: State, taking: Taking, source: Source, epoch: int) -> Taken:
+def _take_one(
+    engine: Engine, state: State, taking: PendingCut, source: Source, epoch: int
+) -> Taken:
     relation = state.relation(source.relation)
     problem = taking.cut.forbidden.get(source.oid)
     if problem is not None:
@@ -214,7 +216,7 @@ def _take_one(engine: Engine, state: State, taking: Taking, source: Source, epoc
 
 
 def _take_change(
-    engine: Engine, state: State, taking: Taking, source: Source, relation: Relation, epoch: int
+    engine: Engine, state: State, taking: PendingCut, source: Source, relation: Relation, epoch: int
 ) -> Taken:
     cut, before = taking.cut, state.database(source.database).snapshot
     source = replace(source, storage=cut.tables[source.oid].storage)

@@ -48,7 +48,7 @@ class Leaving:
 
 
 @dataclass(frozen=True)
-class LogChanges:
+class WalChanges:
     """The changes in the WAL for one cut.
 
     `changes` gives the weighted rows of a source, by oid; `refused` those that cannot be stored.
@@ -68,7 +68,7 @@ class LogChanges:
         yield from self.changes[oid]() if oid in self.changes else ()
 
 
-NO_LOG = LogChanges()
+NO_WAL_CHANGES = WalChanges()
 
 
 def followed_of(sources: Sequence[Source], fallen: Mapping[int, str]) -> frozenset[int]:
@@ -131,7 +131,7 @@ def read_changes(
     cut: OpenCut,
     sources: Sequence[Source],
     copies: frozenset[int],
-) -> Iterator[LogChanges]:
+) -> Iterator[WalChanges]:
     """Yield the changes in the WAL of sources that are not copied; files are removed afterwards."""
     wal_sources = {
         source.oid: source
@@ -139,7 +139,7 @@ def read_changes(
         if source.mode is CaptureMode.WAL and source.oid not in copies
     }
     if not wal_sources:
-        yield NO_LOG
+        yield NO_WAL_CHANGES
         return
     with temporary_folder(LOG) as folder:
         try:
@@ -147,7 +147,7 @@ def read_changes(
         except NeedsReinit as error:
             if error.code not in BROKEN:
                 raise
-            wal_changes = LogChanges(leaving=dict.fromkeys(wal_sources, _public_reason(error)))
+            wal_changes = WalChanges(leaving=dict.fromkeys(wal_sources, _public_reason(error)))
         yield wal_changes
 
 
@@ -158,12 +158,12 @@ def _read(
     cut: OpenCut,
     wanted: Mapping[int, Source],
     folder: Path,
-) -> LogChanges:
+) -> WalChanges:
     database = state.database(number)
     assert database.following is not None
     read = read_wal(
         cut,
-        log_of(engine, database, database.following),
+        slot_reader_of(engine, database, database.following),
         {oid: _wanted(source) for oid, source in wanted.items()},
         database.snapshot,
         folder,
@@ -174,7 +174,7 @@ def _read(
         oid for oid in keyed if read.rows.get(oid, 0) > limit or read.size(oid) > KEYED_BYTES
     )
     if too_large:
-        return LogChanges(too_large=too_large)
+        return WalChanges(too_large=too_large)
     changes: dict[int, Callable[[], Iterator[pa.Table]]] = {}
     refused = dict(read.refused)
     for oid, source in wanted.items():
@@ -187,7 +187,7 @@ def _read(
             changes[oid] = _kept(_keyed(engine, state, source, read))
         except NeedsReinit as error:
             refused[oid] = error
-    return LogChanges(
+    return WalChanges(
         changes,
         {oid: error for oid, error in refused.items() if error.code not in BROKEN},
         read.released,
@@ -243,12 +243,12 @@ def slot_ceiling(settings: Settings) -> Ceiling:
     )
 
 
-def log_of(engine: Engine, known: DatabaseRecord, following: Following) -> SlotReader:
+def slot_reader_of(engine: Engine, known: DatabaseRecord, following: Following) -> SlotReader:
     """Return the reader of the WAL of a database that is followed."""
     return engine.slot_readers.of(engine.source_database(known), following.slot)
 
 
-def log_has_news(
+def wal_has_changes(
     engine: Engine,
     connection: Connection[Any],
     known: DatabaseRecord,
@@ -274,7 +274,7 @@ def log_has_news(
     slot_state = probe_slot(connection, position, following, sources, tables, version)
     if slot_state.reasons(following, followed, slot_ceiling(settings)):
         return True
-    slot_reader = log_of(engine, known, following)
+    slot_reader = slot_reader_of(engine, known, following)
     if (
         isinstance(slot_reader, PeekingReader)
         and slot_state.status is not None
@@ -303,6 +303,6 @@ def advance_quietly(engine: Engine, state: State, number: int, fence: int) -> St
             engine.catalog.commit(Change(put=(moved,)), fence=fence)
 
     database = engine.source_database(database_record)
-    slot_reader = log_of(engine, database_record, following)
+    slot_reader = slot_reader_of(engine, database_record, following)
     moved = advance_idle(database, following.slot, slot_reader, database_record.snapshot, record)
     return state if moved is None else engine.catalog.state()

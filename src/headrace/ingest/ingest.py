@@ -20,13 +20,13 @@ from headrace.engine import Engine
 from headrace.engine.steps import SetUpCapture, TakeCut
 from headrace.errors import Transient, UserError
 from headrace.ingest.adapt import adapt_capture, capture_options
-from headrace.ingest.from_buffer import Taking, take
+from headrace.ingest.from_buffer import PendingCut, take
 from headrace.ingest.from_wal import (
     advance_quietly,
     followed_of,
     leaving,
-    log_has_news,
     read_changes,
+    wal_has_changes,
 )
 from headrace.ingest.postpone import leave_out
 from headrace.ingest.retire import retire
@@ -100,7 +100,11 @@ def _ingest(
     attempts = 0
     while attempts < ATTEMPTS:
         sources = sources_in(state, number)
-        if not attempt.copies and inside is None and not has_news(engine, state, number, sources):
+        if (
+            not attempt.copies
+            and inside is None
+            and not has_pending_changes(engine, state, number, sources)
+        ):
             return advance_quietly(engine, state, number, fence)
         try:
             done = _try(engine, state, number, attempt, fence, inside)
@@ -181,7 +185,7 @@ def _try(
         with read_changes(engine, state, number, cut, sources, copies) as wal_changes:
             if wal_changes.too_large or wal_changes.leaving:
                 return attempt.and_copying(wal_changes.too_large, wal_changes.leaving)
-            taking = Taking(
+            taking = PendingCut(
                 number, cut, sources, copies, fallen, outcome.ready, outcome.stuck, wal_changes
             )
             with engine.step(TakeCut(tuple(source.relation for source in sources))):
@@ -191,7 +195,9 @@ def _try(
     return retire(engine, state, taking, fence)
 
 
-def has_news(engine: Engine, state: State, number: int, sources: Iterable[Source]) -> bool:
+def has_pending_changes(
+    engine: Engine, state: State, number: int, sources: Iterable[Source]
+) -> bool:
     """Return whether a cut would find changes of these, in buffers or WAL, or end a transition.
 
     Also true if the database was restored to an earlier point, which a cut refuses to continue.
@@ -213,7 +219,7 @@ def has_news(engine: Engine, state: State, number: int, sources: Iterable[Source
             return True
         if by_wal:
             flush_if_behind(database)
-            if log_has_news(
+            if wal_has_changes(
                 engine, connection, database_record, by_wal, database.version, settings
             ):
                 return True

@@ -21,7 +21,7 @@ from headrace.engine import Engine
 from headrace.engine.steps import MakeSlot, NameSlot, PublishSource
 from headrace.errors import HeadraceError, Transient
 from headrace.ingest.modes import record_modes
-from headrace.ingest.wal_eligibility import Suitable, suitable
+from headrace.ingest.wal_eligibility import Eligibility, check_eligibility
 from headrace.source.connection import Database
 from headrace.source.faults import translated
 from headrace.source.server import server_identity
@@ -36,7 +36,7 @@ def publish_sources(
     engine: Engine, state: State, number: int, candidates: Sequence[Source], fence: int
 ) -> State:
     """Publish sources that can be followed, and record the reason with the others."""
-    eligible = suitable(engine, state, number, candidates)
+    eligible = check_eligibility(engine, state, number, candidates)
     refused = dict(eligible.refused)
     try:
         if eligible.going:
@@ -56,7 +56,7 @@ def _refuse(engine: Engine, state: State, refused: Mapping[Source, str], fence: 
     return record_modes(engine, state, new, fence) if new else state
 
 
-def _publish(engine: Engine, state: State, number: int, found: Suitable, fence: int) -> State:
+def _publish(engine: Engine, state: State, number: int, found: Eligibility, fence: int) -> State:
     database = engine.source_database(state.database(number))
     following = _named(engine, state, number, database, fence)
     followed = [s for s in state.sources if s.database == number and s.followed is not None]

@@ -12,7 +12,7 @@ from headrace.engine import Engine
 from headrace.engine.steps import TearDownCapture
 from headrace.errors import HeadraceError
 from headrace.ingest.attempts import CaptureAttempts
-from headrace.ingest.from_buffer import Taking
+from headrace.ingest.from_buffer import PendingCut
 from headrace.ingest.unfollow import stop_following
 
 # Seconds between two attempts: while an attempt waits for a lock, writers wait behind it.
@@ -21,7 +21,7 @@ AGAIN = 30.0
 logger = logging.getLogger(__name__)
 
 
-def retire(engine: Engine, state: State, taking: Taking, fence: int) -> State:
+def retire(engine: Engine, state: State, taking: PendingCut, fence: int) -> State:
     """Drop triggers of sources that are read from the WAL, and stop following those that left it.
 
     Triggers that cannot be dropped because of a lock are dropped after a later cut: until then they

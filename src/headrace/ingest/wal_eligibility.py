@@ -19,7 +19,7 @@ from headrace.source.table import SourceTable
 
 
 @dataclass(frozen=True)
-class Suitable:
+class Eligibility:
     """The sources that can be read from the WAL, and the reasons against the `refused` ones.
 
     Of those that can, by oid: `tables`, with their captured columns only, and `identities`, which
@@ -32,7 +32,9 @@ class Suitable:
     identities: Mapping[int, ReplicaIdentity] = field(default_factory=dict)
 
 
-def suitable(engine: Engine, state: State, number: int, candidates: Sequence[Source]) -> Suitable:
+def check_eligibility(
+    engine: Engine, state: State, number: int, candidates: Sequence[Source]
+) -> Eligibility:
     """Return which candidates of one database can be read from the WAL.
 
     Replica identities are changed if a setting allows it. A slot that could fill the server's disk
@@ -55,9 +57,9 @@ def suitable(engine: Engine, state: State, number: int, candidates: Sequence[Sou
             if any(changed):
                 facts = _look(database, slot, candidates)
     except HeadraceError as error:
-        return Suitable(refused=dict.fromkeys(candidates, error.message))
+        return Eligibility(refused=dict.fromkeys(candidates, error.message))
     problems = {source: facts.obstacle(source, source in unasked) for source in candidates}
-    return Suitable(
+    return Eligibility(
         tuple(source for source, problem in problems.items() if problem is None),
         {source: problem.reason for source, problem in problems.items() if problem is not None},
         facts.tables,

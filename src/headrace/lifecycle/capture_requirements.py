@@ -112,7 +112,7 @@ class Needs:
     version: int
     owners: dict[int, str]
     bare: tuple[SourceTable, ...]
-    to_log: tuple[SourceTable, ...]
+    moved_to_wal: tuple[SourceTable, ...]
     shared: bool
     identities: dict[int, ReplicaIdentity]
     published: Publication | None
@@ -144,7 +144,7 @@ def text_of(needs: Needs, options: CaptureOptions) -> str:
         statements += setup_sql(table, roles, options, with_schema=not shared)
         shared = True
     published = needs.published
-    for table in needs.to_log:
+    for table in needs.moved_to_wal:
         identity = needs.identities[table.oid]
         obstacle = of_table(table, identity)
         if obstacle is not None:
@@ -155,7 +155,7 @@ def text_of(needs: Needs, options: CaptureOptions) -> str:
             statements += full_sql(identity)
         statements += add_table_sql(table, published, needs.version)
         published = _with(published, table)
-    if needs.to_log:
+    if needs.moved_to_wal:
         standing = obstacles(replace(needs.server, replication=True))
         remarks += [
             f"{server_obstacle.reason}: {server_obstacle.remedy}" for server_obstacle in standing

@@ -122,7 +122,7 @@ def _plan(
         if reads.specs.keys().isdisjoint(together):
             builder.bring(together, inside, state)
         else:
-            builder.require_going(together, reads.specs)
+            builder.require_not_suspended(together, reads.specs)
             builder.add(*builder.plan_specs(together, inside))
     for planned in builder.planned_tables:
         if planned.old is not None:
@@ -174,7 +174,7 @@ class PlanBuilder:
         self.rehearsed |= {planned.table.relation for planned in planned_tables}
         return planned_tables
 
-    def require_going(self, together: TableSpecs, requested: TableSpecs) -> None:
+    def require_not_suspended(self, together: TableSpecs, requested: TableSpecs) -> None:
         """Refuse to rebuild a cycle with a suspended member.
 
         In a requested rebuild, a member that was not suspended by hand is rebuilt with the others.

@@ -181,7 +181,7 @@ def _refresh_going(
 ) -> Refresh:
     schema, name = table.schema, table.name
     needed = upstream(state.stream_tables, table)
-    below = _going(state, needed)
+    below = _not_suspended(state, needed)
     if any(table.is_uninitialized for table in below):
         # Filling a table fails if an input is suspended, which is no reason to suspend the table,
         # too.
@@ -198,7 +198,7 @@ def _refresh_going(
     return done.get(now.relation) or refresh_table(engine, state, schema, name, mode, fence)
 
 
-def _going(state: State, tables: Sequence[StreamTable]) -> tuple[StreamTable, ...]:
+def _not_suspended(state: State, tables: Sequence[StreamTable]) -> tuple[StreamTable, ...]:
     """Return the tables that are not suspended; a cycle is if one of its members is."""
     cycle_of = cycles(state.stream_tables)
     still = {table.relation for table in state.stream_tables if table.status is Status.SUSPENDED}
@@ -239,7 +239,7 @@ def _with_stale(state: State, reasons: dict[str, str]) -> dict[str, str]:
         above = downstream(state.stream_tables, *all_reasons)
         readers = [table for table in above if not table.is_uninitialized]
         needed = (table for reader in readers for table in upstream(state.stream_tables, reader))
-        stale = [table for table in _going(state, tuple(needed)) if is_stale(table)]
+        stale = [table for table in _not_suspended(state, tuple(needed)) if is_stale(table)]
         brought = {reader.relation for reader in readers}
         covered = brought | all_reasons.keys()
         more = {

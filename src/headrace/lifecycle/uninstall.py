@@ -176,13 +176,13 @@ def _capture_sql(
     with translated():
         triggers = connection.execute(TRIGGERS, [CAPTURE_SCHEMA]).fetchall()
     return (
-        *_log_sql(connection, following, with_slot=with_slot),
+        *_wal_capture_sql(connection, following, with_slot=with_slot),
         *(_drop("TRIGGER", name, sql.Identifier(*table)) for name, *table in triggers),
         *_schema_sql(connection, CAPTURE_SCHEMA),
     )
 
 
-def _log_sql(
+def _wal_capture_sql(
     connection: Connection[Any], following: Following | None, *, with_slot: bool
 ) -> Iterator[sql.Composed]:
     """Yield the SQL that drops slot and publication; without a publication no slot can be read."""

@@ -69,11 +69,11 @@ class StrataExplanation:
             lines += [f"component {part.scc_id}: every row once", f"  {members}"]
         lines += ["edges", *(f"  {edge}" for edge in self.edges)]
         lines += ["unstratifiable"] if self.unstratifiable else []
-        lines += [f"  {in_words(edge)}" for edge in self.unstratifiable]
+        lines += [f"  {sentence_of(edge)}" for edge in self.unstratifiable]
         return "\n".join(lines)
 
 
-def in_words(found: Unstratifiable[str]) -> str:
+def sentence_of(found: Unstratifiable[str]) -> str:
     """Return a sentence with the edge, its operators and the whole cycle."""
     cycle = " → ".join((*found.path, found.path[0]))
     operators = ", ".join(found.operators)

@@ -15,7 +15,7 @@ from psycopg import errors, sql
 from headrace.catalog.records import StreamTable
 from headrace.errors import InternalError
 from headrace.publish.last_steps import LastSteps
-from headrace.publish.load import stage, staged_columns
+from headrace.publish.load import load_change, staged_columns
 from headrace.publish.own_table import require_own_table
 from headrace.publish.partition_scheme import DROP_EMPTY
 from headrace.publish.partitions import Slice, slices
@@ -56,7 +56,7 @@ def apply_change(
     require_own_table(connection, table)
     connection.execute("SET LOCAL headrace.publishing = 'on'")
     _choose_plans(connection, change)
-    staged = stage(connection, table, change)
+    staged = load_change(connection, table, change)
     parts = slices(connection, table, staged)
     written = [_apply(connection, table, change, part) for part in parts.ready]
     names = [part.table for part in parts.ready]

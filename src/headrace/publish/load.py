@@ -13,7 +13,9 @@ from headrace.relations.visible_change import VisibleChange
 from headrace.store import WEIGHT
 
 
-def stage(connection: Connection, table: StreamTable, change: VisibleChange) -> sql.Identifier:
+def load_change(
+    connection: Connection, table: StreamTable, change: VisibleChange
+) -> sql.Identifier:
     """Load the change into a temporary table: `_weight`, then the served columns as `c1`, `c2`, …
 
     The table is dropped with the transaction. No more than a batch of the change is in memory at a

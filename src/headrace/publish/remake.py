@@ -11,7 +11,7 @@ from psycopg import sql
 from headrace.catalog.records import StreamTable
 from headrace.publish.served import Connection, create_served, served_name
 
-_HUNG_ON_IT = """
+_DEPENDENT_OBJECTS = """
 SELECT 'ALTER TABLE ' || t.name || ' ADD CONSTRAINT ' || quote_ident(o.conname) || ' '
     || pg_get_constraintdef(o.oid)
 FROM (SELECT to_regclass(%(name)s) AS oid, %(name)s AS name) t
@@ -48,7 +48,9 @@ def remake(connection: Connection, table: StreamTable) -> None:
     error where views need the table, or where a unique index of users lacks the partition column.
     """
     name = served_name(table)
-    statements = connection.execute(_HUNG_ON_IT, {"name": name.as_string(connection)}).fetchall()
+    statements = connection.execute(
+        _DEPENDENT_OBJECTS, {"name": name.as_string(connection)}
+    ).fetchall()
     connection.execute(sql.SQL("DROP TABLE {}").format(name))
     create_served(connection, table)
     for (statement,) in statements:

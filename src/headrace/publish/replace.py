@@ -14,7 +14,7 @@ from psycopg import sql
 from headrace.catalog.records import OutputColumn, StreamTable
 from headrace.errors import UserError
 from headrace.publish.apply import tampered
-from headrace.publish.load import stage, staged_columns
+from headrace.publish.load import load_change, staged_columns
 from headrace.publish.own_table import require_own_table
 from headrace.publish.partition_scheme import Scheme
 from headrace.publish.partitioning import partition_of
@@ -53,7 +53,7 @@ def replace_served(
         " SET LOCAL enable_hashjoin = on; SET LOCAL enable_mergejoin = on"
     )
     reshape(connection, old, new)
-    staged = stage(connection, new, rows)
+    staged = load_change(connection, new, rows)
     # The rows find the partitions that are made here by themselves.
     slices(connection, new, staged).attach_pending(connection, new)
     named_as_before = replace(old, schema=new.schema, name=new.name)

@@ -170,7 +170,7 @@ def index_names(
     Those of partitions matter only where users' options may be at fault for an error.
     """
     key = served_key(table)
-    if partition_column(table) is None or key is None or not key.is_asked_for:
+    if partition_column(table) is None or key is None or not key.is_user_requested:
         return (index_name(table),)
     index = sql.Identifier(table.schema, index_name(table)).as_string(connection)
     names = [partition.as_string(connection) for partition in partitions]
@@ -268,7 +268,7 @@ def keeping_key(table: StreamTable, indexes: Collection[str] | None = None) -> I
         detail = error.diag.message_detail or error.diag.message_primary
         raise key_violated(table, detail) from error
     except psycopg.errors.ProgramLimitExceeded as error:
-        if key is None or not key.is_asked_for or not _is_of(error, indexes):
+        if key is None or not key.is_user_requested or not _is_of(error, indexes):
             raise
         raise index_row_too_large(table, error.diag.message_primary) from error
 

@@ -39,7 +39,7 @@ class ServedKey:
         return f"{kind} on {', '.join(map(quoted, self.columns))}{beside}{declared}"
 
     @property
-    def is_asked_for(self) -> bool:
+    def is_user_requested(self) -> bool:
         """Whether the options request more than the query's own key."""
         return self.declared or self.primary or bool(self.include)
 

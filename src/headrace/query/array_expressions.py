@@ -111,7 +111,9 @@ def quantified_array(node: exp.Expr) -> tuple[str, exp.Expr] | None:
     return None
 
 
-def one_or_all(name: str, value: Bound, which: str, array: Bound, node: exp.Expr) -> Scalar:
+def quantified_comparison(
+    name: str, value: Bound, which: str, array: Bound, node: exp.Expr
+) -> Scalar:
     """Return `value name ANY (array)` or `value name ALL (array)`."""
     if not isinstance(value, Untyped) and not has_arrays(value.type):
         message = f"a comparison of {value.type.sql} with an array is not maintained"

@@ -24,7 +24,7 @@ from headrace.query.guards import check_precedence
 from headrace.query.identifiers import ColumnIds, table_name
 from headrace.query.limits import limited, without_parentheses
 from headrace.query.ordering import TIES_NOTICE, breaks_ties, is_read
-from headrace.query.parse import guarded, parse
+from headrace.query.parse import parse, reporting_internal_errors
 from headrace.query.schema import UNORDERED_NOTICE, BoundTable, BoundView, Rules, Schema, following
 from headrace.query.scope import Scope
 from headrace.query.select import bind_select
@@ -92,7 +92,7 @@ class BoundQuery:
     notices: tuple[str, ...]
 
 
-@guarded()
+@reporting_internal_errors()
 def bind(
     text: str,
     schema: Schema,
@@ -142,7 +142,7 @@ def _bound(text: str, schema: Schema, *, in_cycle: bool) -> BoundQuery:
     )
 
 
-@guarded()
+@reporting_internal_errors()
 def bind_columns(
     text: str, schema: Schema, rules: Rules = NO_RULES
 ) -> tuple[tuple[str, Type], ...]:
@@ -195,7 +195,7 @@ def _require_distinct(names: tuple[str, ...]) -> None:
         )
 
 
-@guarded()
+@reporting_internal_errors()
 def table_names(text: str, home: str | None = None) -> tuple[tuple[str | None, str], ...]:
     """Return schema and name of every table that the query reads, each once.
 

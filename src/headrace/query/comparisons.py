@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from headrace.algebra.scalar import Literal, Outer, Scalar, columns_of, walk
 from headrace.functions import call, cast, chain
-from headrace.query.array_expressions import array_items, one_or_all, quantified_array
+from headrace.query.array_expressions import array_items, quantified_array, quantified_comparison
 from headrace.query.coerce import condition, lossless_together, settled, unified
 from headrace.query.literals import Bound, Untyped
 from headrace.query.operations import compare, negation, repeatable
@@ -66,7 +66,9 @@ class Comparisons:
         over = quantified_array(right)
         if over is not None:
             array_quantifier, array = over
-            return one_or_all(name, self.bind(node.this), array_quantifier, self.bind(array), node)
+            return quantified_comparison(
+                name, self.bind(node.this), array_quantifier, self.bind(array), node
+            )
         return compare(name, self.bind(node.this), self.bind(right), node)
 
     def _test(self, node: exp.Expr) -> Scalar:

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from headrace.query.calls import KEYWORD_CALLS, column_name
 from headrace.query.identifiers import name_of
-from headrace.query.parse import UNARY_PLUS, guarded, parse
+from headrace.query.parse import UNARY_PLUS, parse, reporting_internal_errors
 from headrace.query.type_names import internal_name, named_type
 
 UNNAMED = "?column?"
@@ -18,7 +18,7 @@ def output_name(node: exp.Expr) -> str:
     return name or UNNAMED
 
 
-@guarded()
+@reporting_internal_errors()
 def first_names(text: str) -> tuple[str, ...] | None:
     """Return the output columns of a query as its first SELECT names them; None if it has stars."""
     query: exp.Expr = parse(text)

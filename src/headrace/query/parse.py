@@ -234,7 +234,7 @@ def _refuse_casts_of_typed_constants(tokens: list[Token]) -> None:
 
 
 @contextmanager
-def guarded() -> Iterator[None]:
+def reporting_internal_errors() -> Iterator[None]:
     """Raise a HeadraceError for every exception: nothing is known of a query that is not read."""
     try:
         yield

@@ -13,7 +13,7 @@ from headrace.errors import UserError
 from headrace.query.clauses import check_clauses
 from headrace.query.guards import check_precedence
 from headrace.query.identifiers import table_name
-from headrace.query.parse import guarded, parse, tokenize
+from headrace.query.parse import parse, reporting_internal_errors, tokenize
 from headrace.query.schema import BoundView
 from headrace.query.with_clause import defined_by_with, named_tables
 
@@ -46,7 +46,7 @@ def in_view(view: BoundView) -> Iterator[None]:
 Name = tuple[str | None, str]
 
 
-@guarded()
+@reporting_internal_errors()
 def with_shadows(text: str, shadows: Mapping[Name, str]) -> str:
     """Return the same text reading other tables.
 

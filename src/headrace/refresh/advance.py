@@ -15,7 +15,7 @@ from headrace.refresh.attempt import RefreshAttempt
 from headrace.refresh.compute import compute
 from headrace.refresh.epochs import Times, data_time, frontier, lacks
 from headrace.refresh.plan import plan_cycle, plan_refresh
-from headrace.relations.definition import Definition, require_kept
+from headrace.relations.definition import Definition, require_compatible
 from headrace.relations.input_reader import InputReader
 from headrace.relations.visible_change import visible_change
 
@@ -34,7 +34,7 @@ def advance(
     before in the same refresh. The attempts of a cycle share their decision and their clock.
     """
     for definition in definitions:
-        require_kept(definition, state)
+        require_compatible(definition, state)
     tables = tuple(attempt.table for attempt in attempts)
     first = attempts[0]
     clock, epoch = first.clock, first.epoch

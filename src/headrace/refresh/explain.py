@@ -75,7 +75,7 @@ class Explanation:
         parts += [f"  {c.name} {c.served}{_scale(c)}" for c in self.columns]
         without = "none: a bag of rows" if self.scc_id is None else "none: a set of rows"
         parts += ["key", "  " + (", ".join(self.key) or without)]
-        if self.index is not None and self.index.is_asked_for:
+        if self.index is not None and self.index.is_user_requested:
             parts += ["index", f"  {self.index}"]
         parts += ["partitions", f"  by {self.partition_by}"] if self.partition_by else []
         parts += ["reads", *(f"  {_edge(edge)}" for edge in self.edges)] if self.edges else []

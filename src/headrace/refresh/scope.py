@@ -10,7 +10,7 @@ from headrace.catalog.records import StreamTable
 from headrace.graph import upstream
 from headrace.graph.dependencies import ordered
 from headrace.graph.diamonds import ConsistencyGroup, groups
-from headrace.graph.live import moves_with
+from headrace.graph.live import grouping_inputs
 from headrace.graph.policy import declared_groups, units
 from headrace.settings import Settings
 
@@ -25,7 +25,7 @@ def consistency_groups(state: State, settings: Settings) -> Mapping[str, tuple[s
     """
     tables = {table.relation: table for table in state.stream_tables}
     all_groups = _groups(
-        tuple((table.relation, moves_with(table)) for table in tables.values()),
+        tuple((table.relation, grouping_inputs(table)) for table in tables.values()),
         tuple(declared_groups(t for t in tables.values() if not t.is_uninitialized).items()),
     )
     return {

@@ -44,7 +44,7 @@ WARMING_UP = 0.5
 # incremental refresh of so many rows is tried sooner if its cost was only guessed.
 PATIENCE = 20
 PATIENCE_WITH_GUESSES = 4
-LEAST_HOPE = 0.5
+LEAST_EXPECTED_SHARE = 0.5
 
 INCREMENTAL = "every stage is maintained incrementally"
 INCREMENTAL_AGAIN = "an incremental refresh may be cheaper by now"
@@ -126,7 +126,7 @@ def choose(ahead: Effort, past: RefreshCosts) -> Choice:
         return Choice("DIFFERENTIAL", INCREMENTAL)
     incremental = incremental_seconds(ahead, past, full)
     is_dearer = incremental > MARGIN * full
-    hope = max(past.hope("FULL"), LEAST_HOPE)
+    hope = max(past.hope("FULL"), LEAST_EXPECTED_SHARE)
     if incremental * past.hope("DIFFERENTIAL", ahead.rows) > MARGIN * full * hope:
         numbers = f"about {full:.2f} s against {incremental:.2f} s incrementally, {of}"
         reason = CHEAPER if is_dearer else FULL_AGAIN

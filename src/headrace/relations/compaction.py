@@ -113,7 +113,7 @@ def _shortened(engine: Engine, relation: Relation, needed: frozenset[int], limit
 
 def _written(
     engine: Engine, relation: Relation, log: RelationLog, chosen: tuple[LogFile, ...], limit: int
-) -> Sum:
+) -> MergedFiles:
     """Merge the chosen files into a new folder; executors merge many rows.
 
     `log` is as it was when they were chosen. It may have advanced far by the time they are merged.
@@ -122,10 +122,10 @@ def _written(
     folder = store.new_folder(relation.id, epoch)
     try:
         if sum(file.rows for file in chosen) <= limit:
-            store.write_sum(relation.id, log, chosen, folder)
+            store.write_merged(relation.id, log, chosen, folder)
         else:
             _write(engine, relation, log, chosen, folder)
-        return Sum(folder, store.rows_in(log, epoch, folder))
+        return MergedFiles(folder, store.rows_in(log, epoch, folder))
     except BaseException:
         store.discard(folder)
         raise
@@ -151,7 +151,7 @@ PAUSE_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
-class Sum:
+class MergedFiles:
     """The folder that files were merged into, and the rows that it has."""
 
     folder: str
@@ -163,7 +163,7 @@ class CompactedRun:
     """Neighbouring files of a log, and their merged rows."""
 
     chosen: tuple[LogFile, ...]
-    sum: Sum
+    sum: MergedFiles
 
     def fits(self, files: tuple[LogFile, ...], needed: Iterable[int]) -> bool:
         """Return whether the files are all still there, and no needed epoch is between theirs."""
@@ -177,11 +177,13 @@ class Merges:
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, "headrace-merge")
         self._lock = Lock()
-        self._begun: dict[str, tuple[tuple[LogFile, ...], Future[Sum]]] = {}
+        self._begun: dict[str, tuple[tuple[LogFile, ...], Future[MergedFiles]]] = {}
         self._not_before: dict[str, float] = {}
         self._closed = False
 
-    def begin(self, relation: str, chosen: tuple[LogFile, ...], work: Callable[[], Sum]) -> None:
+    def begin(
+        self, relation: str, chosen: tuple[LogFile, ...], work: Callable[[], MergedFiles]
+    ) -> None:
         """Have `work` merge the chosen files, unless a merge of the relation failed lately.
 
         The caller has checked that no merge of the relation is under way.

@@ -279,7 +279,7 @@ def relation_of(stage: Stage, pin: Pin) -> Relation:
     return Relation(stage.relation, stage_types(stage), visible, pin, condition)
 
 
-def require_kept(definition: Definition, state: State) -> None:
+def require_compatible(definition: Definition, state: State) -> None:
     """Raise `state-incompatible` unless the stored relations are those that the stages use.
 
     Another version of Headrace may have cut the same query in other places, or in more of them:
@@ -289,7 +289,7 @@ def require_kept(definition: Definition, state: State) -> None:
     written = {stage.relation for stage in definition.stages}
     for relation in state.relations:
         if relation.id not in written and hidden.fullmatch(relation.id):
-            raise _kept_otherwise(relation.id)
+            raise _state_incompatible(relation.id)
     for stage in definition.stages:
         stored_relation = state.find(stage.relation)
         expected = [(name, type_.arrow) for name, type_ in stage_types(stage)]
@@ -297,10 +297,10 @@ def require_kept(definition: Definition, state: State) -> None:
             stored_relation is None
             or [(name, type_.arrow) for name, type_ in stored_relation.columns] != expected
         ):
-            raise _kept_otherwise(stage.relation)
+            raise _state_incompatible(stage.relation)
 
 
-def _kept_otherwise(relation: str) -> NeedsReinit:
+def _state_incompatible(relation: str) -> NeedsReinit:
     return NeedsReinit(
         "state-incompatible",
         "stored state of the table is incompatible with this version of Headrace",

@@ -15,7 +15,14 @@ from headrace.schedule.cron import Cron
 from headrace.schedule.due import Cause, Due, Member, ScheduledGroup
 from headrace.schedule.effective import effective_schedules
 from headrace.schedule.schedule import Schedule, Timed, parse_schedule
-from headrace.schedule.tiers import AUTO, ReadActivity, Tier, classify, demanded, tier_option
+from headrace.schedule.tiers import (
+    AUTO,
+    ReadActivity,
+    Tier,
+    classify,
+    tier_option,
+    with_demand_of_readers,
+)
 from headrace.settings import Settings
 
 Groups = Iterable[ConsistencyGroup[str]]
@@ -122,7 +129,9 @@ def tiers_of(
     for name in automatic:
         activity = memory.reads.get(name)
         tiers[name] = Tier.HOT if activity is None else classify(activity)
-    return demanded(tiers, automatic, {name: table.inputs for name, table in tables.items()})
+    return with_demand_of_readers(
+        tiers, automatic, {name: table.inputs for name, table in tables.items()}
+    )
 
 
 def startable(

@@ -169,7 +169,7 @@ def _tier_at(reads: ReadActivity, now: datetime, recent: int) -> Tier:
     return Tier.COLD if now - (reads.read_at or reads.since) < FROZEN_AFTER else Tier.FROZEN
 
 
-def demanded(
+def with_demand_of_readers(
     tiers: Mapping[str, Tier], automatic: Set[str], reads: Mapping[str, Iterable[str]]
 ) -> dict[str, Tier]:
     """Return the tiers in force: an automatic table is at least as hot as its hottest reader.

@@ -12,10 +12,10 @@ from headrace.schedule.tiers import (
     Tier,
     classify,
     decline,
-    demanded,
     is_watched,
     per_minute,
     tier_option,
+    with_demand_of_readers,
 )
 from headrace.settings import Settings
 
@@ -42,7 +42,7 @@ def tiers_in_force(
     changes: dict[str, tuple[Tier, datetime]] = {}
     for moment in sorted({at for line in declines.values() for at, _ in line}):
         later = {name: tier for name, line in declines.items() for at, tier in line if at <= moment}
-        demanded_tiers = demanded(own | later, automatic, reads)
+        demanded_tiers = with_demand_of_readers(own | later, automatic, reads)
         for name in declines.keys() - changes.keys():
             if demanded_tiers[name] is not now[name]:
                 changes[name] = (demanded_tiers[name], moment)

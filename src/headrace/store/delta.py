@@ -152,7 +152,7 @@ class DeltaStore(Store):
     def log(self, relation: str, pin: Pin) -> RelationLog:
         return self._log(relation, pin)
 
-    def write_sum(
+    def write_merged(
         self, relation: str, log: RelationLog, chosen: tuple[LogFile, ...], folder: str
     ) -> None:
         files, path = self._place.files, self._place.path(folder)

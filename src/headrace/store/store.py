@@ -151,7 +151,7 @@ class Store(Protocol):
         """Return the log at a pin, as a value."""
         ...
 
-    def write_sum(
+    def write_merged(
         self, relation: str, log: RelationLog, chosen: tuple[LogFile, ...], folder: str
     ) -> None:
         """Write the sum of files into a `new_folder`, for `replace`; commit nothing.

@@ -89,7 +89,7 @@ def _queries(
     queries: dict[str, tuple[Operator, list[Input]]] = {}
     for relation, rows in least_fixed_point(engine, plans, reading, MOST_ROUNDS).items():
         columns = plans[relation].columns
-        scan = Scan(f"{relation}_anew", tuple(zip(numbered(columns), columns, strict=True)))
+        scan = Scan(f"{relation}_recomputed", tuple(zip(numbered(columns), columns, strict=True)))
         name = input_name(scan.relation, scan.version)
         queries[relation] = scan, [Input(name, rows.schema, rows=rows)]
     return queries

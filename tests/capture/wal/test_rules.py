@@ -86,7 +86,7 @@ GOOD = Server(180004, False, "logical", 10, 3, False, "reader", True)
 
 def test_a_server_without_obstacles() -> None:
     assert obstacles(GOOD) == ()
-    assert obstacles(replace(GOOD, slots=10, has_ours=True)) == ()
+    assert obstacles(replace(GOOD, slots=10, has_our_slot=True)) == ()
     for version in (150013, 160009, 170005, 180000):
         assert obstacles(replace(GOOD, version=version)) == ()
 

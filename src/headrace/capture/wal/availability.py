@@ -43,7 +43,7 @@ class Server:
     wal_level: str
     max_slots: int
     slots: int
-    has_ours: bool
+    has_our_slot: bool
     role: str
     replication: bool
     bounded: bool = True
@@ -98,7 +98,7 @@ def obstacles(server: Server) -> tuple[Obstacle, ...]:
                 "ALTER SYSTEM SET wal_level = logical; and restart the server.",
             )
         )
-    if not server.has_ours and server.slots >= server.max_slots:
+    if not server.has_our_slot and server.slots >= server.max_slots:
         problems.append(
             Obstacle(
                 f"all of max_replication_slots = {server.max_slots} are in use",

@@ -133,7 +133,7 @@ def advance(database: Database, slot: str, upto: int) -> int:
         return lsn_from_text(row[0])
 
     with database.connect() as connection, slot_faults():
-        return patiently(move)
+        return with_retries(move)
 
 
 def slot_busy(slot: str, status: SlotStatus, detail: str | None = None) -> Transient:
@@ -164,7 +164,7 @@ def drop(database: Database, slot: str) -> bool:
     return True
 
 
-def patiently(use: Callable[[], R]) -> R:
+def with_retries(use: Callable[[], R]) -> R:
     """Call `use`, again after a moment while another process of ours uses the slot."""
     for _ in range(ATTEMPTS):
         try:

@@ -19,9 +19,9 @@ from headrace.capture.wal.slot import (
     ATTEMPTS,
     advance,
     lsn_to_text,
-    patiently,
     slot_fault,
     slot_faults,
+    with_retries,
 )
 from headrace.capture.wal.visibility import Committed
 from headrace.errors import Transient
@@ -53,7 +53,7 @@ def peek(database: Database, slot: str, publication: str, upto: int) -> Iterator
         except Transient:
             # Arrow passes no SQLSTATE on: the same query through psycopg raises with it.
             with database.session() as connection, slot_faults():
-                patiently(
+                with_retries(
                     lambda: connection.execute(
                         sql.SQL("SELECT FROM ({}) AS p LIMIT 1").format(query)
                     )
@@ -73,7 +73,7 @@ def peek_transactions(
         _query(slot, publication, upto, limit), sql.Literal(BEGIN), sql.Literal(COMMIT)
     )
     with slot_faults():
-        messages = [message for (message,) in patiently(lambda: connection.execute(query))]
+        messages = [message for (message,) in with_retries(lambda: connection.execute(query))]
     begins, commits = messages[::2], messages[1::2]
     return tuple(
         Committed(xid_of(begin), end_of(commit))

@@ -36,7 +36,7 @@ def _boolean(argument: Type | None) -> Type | None:
     return BOOLEAN if argument == BOOLEAN else None
 
 
-def _opposites(name: str) -> AggregateFunction:
+def _boolean_aggregate(name: str) -> AggregateFunction:
     """Return an aggregate: whether every value is true (none is false), or some value is."""
     all_ = name != "bool_or"
 
@@ -71,9 +71,9 @@ COUNTS: tuple[AggregateFunction, ...] = (
         _count_states,
         lambda states, _: states[0],
     ),
-    _opposites("bool_and"),
-    _opposites("bool_or"),
-    _opposites("every"),
+    _boolean_aggregate("bool_and"),
+    _boolean_aggregate("bool_or"),
+    _boolean_aggregate("every"),
 )
 
 

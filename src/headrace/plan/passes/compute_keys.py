@@ -25,10 +25,10 @@ def compute_keys(plan: Operator) -> Operator:
     """Return the plan with joins that compare columns, where their sides read one input each."""
     if not any(_is_computed(term) for join in _joins(plan) for term in _terms(join)):
         return plan
-    return _Keys({column.id for column in _columns(plan)}).shown(plan)
+    return _KeyComputation({column.id for column in _columns(plan)}).shown(plan)
 
 
-class _Keys:
+class _KeyComputation:
     """The pass with names for the columns of keys, which no other column has."""
 
     def __init__(self, taken: set[str]) -> None:
@@ -99,19 +99,19 @@ def _place(scalar: Scalar, sides: tuple[Operator, Operator]) -> int | None:
     read = columns_of(scalar)
     for place, side in enumerate(sides):
         if read and read <= frozenset(side.columns):
-            return place if isinstance(scalar, Column) or _is_of_one(side, read) else None
+            return place if isinstance(scalar, Column) or _reads_one_input(side, read) else None
     return None
 
 
-def _is_of_one(plan: Operator, read: frozenset[Column]) -> bool:
+def _reads_one_input(plan: Operator, read: frozenset[Column]) -> bool:
     match plan:
         case Join() | FullJoin() | OuterSemiAntiJoin():
             return any(
-                read <= frozenset(child.columns) and _is_of_one(child, read)
+                read <= frozenset(child.columns) and _reads_one_input(child, read)
                 for child in plan.children
             )
         case Filter(child=child):
-            return _is_of_one(child, read)
+            return _reads_one_input(child, read)
         case _:
             return True
 

@@ -19,7 +19,7 @@ from headrace.plan.operators import Aggregate, Operator, Top, Window
 from headrace.plan.rename import numbered, renamed
 
 Conditions = tuple[Scalar, ...]
-Asked = dict[Operator, dict[Conditions, None]]
+ConditionsByGroup = dict[Operator, dict[Conditions, None]]
 """For repeated groups, with their columns numbered: the conditions of each place."""
 
 
@@ -32,8 +32,8 @@ class RepeatedGroups:
     """
 
     groups: frozenset[Operator]
-    asked: Asked = field(default_factory=dict)
-    found: Asked = field(default_factory=dict)
+    asked: ConditionsByGroup = field(default_factory=dict)
+    found: ConditionsByGroup = field(default_factory=dict)
 
     def next_round(self) -> RepeatedGroups:
         return RepeatedGroups(self.groups, self.found)
