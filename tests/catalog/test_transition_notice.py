@@ -43,7 +43,7 @@ def test_listeners_hear_of_what_was_committed(dsn: str) -> None:
         writing.rollback()
         reason = "the slot was dropped"
         announce_transition(writing, "public.t", "WAL", "TRIGGER", reason, "headrace_1f2e3d4c")
-        alert_source(writing, "public.t", "fell-back", reason)
+        alert_source(writing, ("public", "t"), "fell-back", reason)
         writing.commit()
         heard = [
             (one.channel, json.loads(one.payload))
