@@ -28,7 +28,7 @@ from headrace.catalog import PostgresCatalog
 from headrace.catalog.records import OutputColumn, StreamTable
 from headrace.embedded import EmbeddedServer
 from headrace.publish.apply import apply_change
-from headrace.publish.load import stage
+from headrace.publish.load import load_change
 from headrace.publish.partitions import slices
 from headrace.publish.served import create_served
 from headrace.relations.visible_change import VisibleChange
@@ -105,7 +105,7 @@ def fill(sql: Sql, table: StreamTable, rows: int) -> None:
     with sql.transaction():
         sql.execute("SET LOCAL headrace.publishing = 'on'")
         empty = changed((FIRST + timedelta(days=n), 0, 0, 0) for n in range(DAYS))
-        slices(sql, table, stage(sql, table, empty))
+        slices(sql, table, load_change(sql, table, empty))
         sql.execute(
             f"INSERT INTO {table.name} SELECT %s + (i %% {DAYS})::integer, i, 0"
             " FROM generate_series(1, %s) i",
