@@ -127,3 +127,16 @@ def test_all_sources_by_database(
         for wrong in ("nothing", "a.b.c", "a.b.c.d", '"x'):
             with pytest.raises(UserError):
                 project.cdc_sql(wrong)
+
+
+def test_no_name_ends_a_remark(runtime: Headrace, application: Application) -> None:
+    """A DBA runs the script as a superuser, and the owner of a table chooses its name."""
+    name = '"x\nDROP TABLE orders; --"'
+    application.execute(f"CREATE UNLOGGED TABLE {name} (id int PRIMARY KEY)")
+    application.execute(f'GRANT SELECT ON {name} TO "run time"')
+    runtime.set("cdc_mode", "auto")
+    script = runtime.cdc_sql(f"public.{name}")
+    remarks = script.partition("BEGIN;\n")[0].splitlines()
+    assert remarks and all(line.startswith("-- ") for line in remarks)
+    application.execute(script)
+    assert application.execute("SELECT to_regclass('orders')::text").fetchone() == ("orders",)

@@ -22,6 +22,7 @@ from headrace.relations.visible_change import VisibleChange
 from headrace.source.connection import Database
 from headrace.store import WEIGHT
 from headrace.types import Type
+from headrace.verify.served import read_served
 from tests.security.conftest import Attacker
 
 pytestmark = pytest.mark.postgres
@@ -192,4 +193,16 @@ def test_a_trigger_on_the_served_table(people: Attacker, home: Connection) -> No
     assert "trigger trap of public.t runs function app.trap() of role attacker" in str(
         refused.value
     )
+    assert people.ran() == []
+
+
+def test_a_view_in_place_of_a_served_table_is_not_read(
+    home: Connection, people: Attacker, dsn: str
+) -> None:
+    table = replace(served(("id", INTEGER)), schema="app", name="st")
+    people.execute("CREATE VIEW app.st AS SELECT length(app.note('view')) AS id")
+    people.execute("GRANT SELECT ON app.st TO PUBLIC")
+    with Database(dsn) as database, pytest.raises(UserError) as refused:
+        read_served(database, table)
+    assert refused.value.code == "untrusted-object"
     assert people.ran() == []

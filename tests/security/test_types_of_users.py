@@ -155,3 +155,33 @@ def test_a_column_that_gets_a_type_of_users_later(
     people.execute("UPDATE app.things SET id = 2")
     assert follower.tick().copied
     assert people.ran() == []
+
+
+RENAMED = {
+    "a document named like a function": ("to_jsonb jsonb", "to_jsonb", "'1'"),
+    "a document named like another function": ("to_json jsonb", "to_json", "'1'"),
+    "text named like the alias": ("image text", "image", "'x'"),
+    "an enum named like a function": ("row_to_json app.mood", "row_to_json", "'ok'"),
+    "a boolean named like a variable": ("found boolean", "found", "true"),
+    "a number named like a variable": ("tg_relid integer", "tg_relid", "1"),
+}
+
+
+@pytest.mark.parametrize("column", RENAMED)
+def test_a_column_without_its_name_is_no_call_of_a_function(
+    people: Attacker, database: Database, column: str
+) -> None:
+    """PostgreSQL reads `row.name` as a call if the row has no such column, with casts of users."""
+    definition, name, value = RENAMED[column]
+    people.execute(f"CREATE TABLE app.things (id integer, {definition}, mood app.mood)")
+    follower = Follower(database, "things", schema="app")
+    follower.tick()
+    people.execute(f"INSERT INTO app.things VALUES (1, {value}, 'ok')")
+    assert follower.tick().copied == {}, "it is recorded under its name"
+    people.execute(f"ALTER TABLE app.things RENAME {name} TO other")
+    people.execute(f"INSERT INTO app.things VALUES (2, {value}, 'ok')")
+    people.execute(f"ALTER TABLE app.things RENAME other TO {name}")
+    assert people.ran() == []
+    assert follower.tick().copied
+    assert sum(follower.bag("things").values()) == 2
+    assert people.ran() == []

@@ -124,14 +124,21 @@ def rewrite(before: str, now: str, *, by_triggers: bool = True) -> str | None:
 
 
 def _columns_were_changed(old: dict[str, str], new: dict[str, str]) -> bool:
-    """Return whether columns may have swapped names for a while, or the table had a parent.
+    """Return whether columns may have had other names for a while, or the table a parent.
 
-    A swap changes at least two columns, a parent all of them: writing to a parent fires no triggers
-    of its children. A change of one of several columns is harmless, a new default for example.
+    Writing to a parent fires no triggers of its children. A column that is as before but for its
+    xmin was changed and changed back; if several columns are different, so may some of them be.
+    A change of one of several columns is harmless, a new default for example.
     """
     common = old.keys() & new.keys()
     changed = {number for number in common if old[number] != new[number]}
-    return len(changed) > 1 or (bool(changed) and changed == common)
+    changed_back = any(_described(old[number]) == _described(new[number]) for number in changed)
+    return changed_back or len(changed) > 1 or (bool(changed) and changed == common)
+
+
+def _described(column: str) -> str:
+    """Return a column of `SourceTable.storage` without its xmin."""
+    return column.partition(" ")[2]
 
 
 def _were_changed(old: dict[str, Any], new: dict[str, Any]) -> bool:

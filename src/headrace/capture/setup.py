@@ -36,7 +36,11 @@ TRIGGERS_WAIT = "Triggers are created while no transaction that has written to t
 
 PARTIES = """
 SELECT n.nspname, c.relname, pg_get_userbyid(c.relowner),
-    ARRAY(SELECT g.tgname FROM pg_trigger g WHERE g.tgrelid = c.oid AND g.tgname = ANY (%(names)s))
+    ARRAY(SELECT g.tgname FROM pg_trigger g WHERE g.tgrelid = c.oid AND g.tgname = ANY (%(names)s)),
+    ARRAY(
+        SELECT g.tgname FROM pg_trigger g
+        WHERE g.tgrelid = c.oid AND g.tgname = ANY (%(names)s) AND g.tgconstraint <> 0
+    )
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.oid = %(oid)s
 """
@@ -70,9 +74,10 @@ def set_up(
         parties = _one(connection, PARTIES, {"names": list(ALL_TRIGGERS), "oid": table.oid})
         if not parties or parties[:2] != (table.schema, table.name):
             raise Transient("cut-interrupted", f"{_shown(table)} was renamed or dropped just now")
-    *_, owner, triggers = parties
+    *_, owner, triggers, constraints = parties
     roles = Roles(runtime=runtime, owner=owner)
-    obsolete = sorted(set(triggers) - set(trigger_names(table)))
+    # A constraint trigger that somebody gave one of our names cannot be replaced.
+    obsolete = sorted((set(triggers) - set(trigger_names(table))) | set(constraints))
 
     def complete_setup(connection: Connection[Any]) -> Sequence[sql.Composed]:
         require_own_schema(connection, CAPTURE_SCHEMA, database.roles)

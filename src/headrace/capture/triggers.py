@@ -38,6 +38,14 @@ STATEMENT_TRIGGERS = (
 ROW_TRIGGER = "headrace_capture_row"
 # Fires in sessions with session_replication_role = replica alone, beside the statement-level ones.
 REPLICA_TRIGGER = "headrace_capture_replica"
+# All that PL/pgSQL declares in the trigger function, and the function itself.
+VARIABLES = frozenset(
+    f"tg_{name}"
+    for name in (
+        *("name", "when", "level", "op", "relid", "relname", "table_name", "table_schema"),
+        *("nargs", "argv", "event", "tag"),
+    )
+) | {"new", "old", "found", "sqlstate", "sqlerrm", "problem"}
 FUNCTION = sql.SQL("""\
 CREATE OR REPLACE FUNCTION {function}() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp{settings} AS {quote}
@@ -194,23 +202,40 @@ def trigger_ddl(table: SourceTable) -> tuple[sql.Composed, ...]:
 def _recording(table: SourceTable, weight: int) -> sql.Composed:
     """Return the INSERT into the buffer of the new (+1) or old (−1) images."""
     image = "new" if weight > 0 else "old"
-    record = sql.SQL(image.upper() if table.row_triggers else "image")
+    alias = "image"
+    while any(column.name == alias for column in table.stored):
+        alias += "_"
+    record = sql.SQL(image.upper()) if table.row_triggers else sql.Identifier(alias)
     values = [
-        _as_buffered(_stored(column), sql.SQL("{}.{}").format(record, sql.Identifier(column.name)))
+        _as_buffered(_stored(column), _column_of(record, column.name, by_row=table.row_triggers))
         for column in table.stored
     ]
     names = [sql.Identifier(column.physical) for column in table.stored]
-    rows = (
-        sql.SQL("VALUES ({})")
-        if table.row_triggers
-        else sql.SQL("SELECT {} FROM headrace_" + image + " AS image")
-    )
     first = [sql.SQL("pg_current_xact_id()"), sql.Literal(weight)]
+    selected = sql.SQL(", ").join([*first, *values])
+    if table.row_triggers:
+        rows = sql.SQL("VALUES ({})").format(selected)
+    else:
+        images = sql.Identifier(f"headrace_{image}")
+        rows = sql.SQL("SELECT {} FROM {} AS {}").format(selected, images, record)
     return sql.SQL("INSERT INTO {} ({}) {};").format(
         buffer_name(table.oid),
         sql.SQL(", ").join([sql.Identifier("_xid"), sql.Identifier("_weight"), *names]),
-        rows.format(sql.SQL(", ").join([*first, *values])),
+        rows,
     )
+
+
+def _column_of(record: sql.Composable, name: str, *, by_row: bool) -> sql.Composed:
+    """Return the reference to a column of an image, an error once the column has another name.
+
+    Of a transition table a column that is missing must not be qualified: PostgreSQL would read
+    `image.to_jsonb` as a call of that function for the whole row, and with it casts of its owner.
+    Unqualified, a missing column is an error, unless it has the name of a variable; there is no
+    function of such a name.
+    """
+    if by_row or name in VARIABLES:
+        return sql.SQL("{}.{}").format(record, sql.Identifier(name))
+    return sql.Composed([sql.Identifier(name)])
 
 
 def _has_enum_arrays(table: SourceTable) -> bool:

@@ -129,7 +129,11 @@ def capture_sql(engine: Engine, state: State, names: Sequence[str] = ()) -> str:
     parts = []
     for number, tables in sorted(tables_by_database.items()):
         alias = "home" if number == HOME else state.database(number).alias
-        title = f"-- In database {alias}:\n" if tables_by_database.keys() != {HOME} else ""
+        title = (
+            f"-- In database {_in_one_line(alias)}:\n"
+            if tables_by_database.keys() != {HOME}
+            else ""
+        )
         parts.append(title + text_of(_needs(engine, state, number, tables), options))
     return "\n".join(parts) or NOTHING
 
@@ -163,8 +167,13 @@ def text_of(needs: Needs, options: CaptureOptions) -> str:
         if not needs.server.replication:
             role = sql.Identifier(needs.server.role)
             statements.append(sql.SQL("ALTER ROLE {} REPLICATION").format(role))
-    lines = "".join(f"-- {remark}\n" for remark in remarks)
+    lines = "".join(f"-- {_in_one_line(remark)}\n" for remark in remarks)
     return lines + (script(statements) if statements else NOTHING)
+
+
+def _in_one_line(text: str) -> str:
+    """Return the text for a comment of a script: no name in it may end the comment."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _with(publication: Publication | None, table: SourceTable) -> Publication:

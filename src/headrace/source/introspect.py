@@ -99,8 +99,12 @@ SELECT c.oid, n.nspname, c.relname,
             WHERE t.root = c.oid
         ) AS row_triggers,
     jsonb_build_object(
+        -- A partition that was detached and attached again has left another xmin.
         'files', (
-            SELECT jsonb_object_agg(f.oid::text, f.relfilenode::bigint)
+            SELECT jsonb_object_agg(f.oid::text, concat_ws(' ', f.relfilenode, (
+                SELECT string_agg(i.xmin::text, ' ' ORDER BY i.inhparent)
+                FROM pg_inherits i WHERE i.inhrelid = f.oid AND f.oid <> c.oid
+            )))
             FROM tree t JOIN pg_class f ON f.oid = t.oid WHERE t.root = c.oid
         ),
         'triggers', (
@@ -135,10 +139,13 @@ SELECT c.oid, n.nspname, c.relname,
             FROM pg_proc f JOIN pg_namespace m ON m.oid = f.pronamespace
             WHERE m.nspname = {schema} AND f.proname = 'capture_' || c.oid
         ),
-        -- Names of columns that were exchanged and exchanged back, and a parent that the table had
-        -- for a while, have left another xmin.
+        -- Columns that had other names, or a parent, for a while are as before, but for the xmin.
         'columns', (
-            SELECT coalesce(jsonb_object_agg(a.attnum::text, a.xmin::text), '{{}}')
+            SELECT coalesce(jsonb_object_agg(a.attnum::text, a.xmin::text || ' ' || md5(concat_ws(
+                ' ', a.attname, a.atttypid, a.atttypmod, a.attcollation, a.attnotnull, a.atthasdef,
+                a.atthasmissing, a.attidentity, a.attgenerated, a.attislocal, a.attinhcount,
+                a.attstattarget, a.attstorage, a.attcompression, a.attacl, a.attoptions
+            ))), '{{}}')
             FROM pg_attribute a
             WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
         ),

@@ -58,6 +58,7 @@ SELECT c.oid, n.nspname, c.relname, current_user,
     has_table_privilege(c.oid, 'SELECT'),
     row_security_active(c.oid),
     EXISTS (SELECT FROM tree t WHERE t.root = c.oid AND t.relkind = 'f'),
+    c.relkind <> 'p' AND EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = c.oid),
     (SELECT min(k.function) FROM called k WHERE k.root = c.oid)
 FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -77,6 +78,7 @@ class Rights:
     select: bool
     secured: bool
     foreign: bool
+    inherited: bool
     function: str | None
 
     def problem(self) -> UserError | None:
@@ -100,6 +102,13 @@ class Rights:
                 "unsupported-source",
                 f"{table} has a foreign table as a partition",
                 hint="Only ordinary and partitioned tables can be captured.",
+            )
+        if self.inherited:
+            return UserError(
+                "unsupported-source",
+                f"{table} has tables that inherit from it",
+                detail="Changes of their rows are not captured.",
+                hint="Partition the table instead, or read the inheriting tables with UNION ALL.",
             )
         if self.function is not None:
             return UserError(

@@ -6,6 +6,7 @@ import pyarrow as pa
 from psycopg import sql
 
 from headrace.catalog.records import StreamTable
+from headrace.publish.own_table import require_own_table
 from headrace.publish.served import partition_column, served_name
 from headrace.source.connection import Database
 from headrace.source.reading import read_sql, relation_sql, to_stored
@@ -24,6 +25,9 @@ def read_served(database: Database, table: StreamTable, sample: Sample | None = 
         relation = relation_sql(table.schema, table.name)
     else:
         relation = served_name(table).as_string()
+    # The owner of the schema may have put a view in its place, whose functions would run as us.
+    with database.session() as connection:
+        require_own_table(connection, table)
     where = "true"
     if sample is not None:
         where = sample.postgres(sql.Identifier(sample.column.name))
