@@ -115,7 +115,7 @@ def test_a_table_that_inherited_one_column(attacker: Attacker, database: Databas
 def test_a_partition_that_was_detached_is_found_by_its_place(
     attacker: Attacker, database: Database
 ) -> None:
-    """Also where no trigger tells it apart, as for sources that are read from the WAL."""
+    """Also where triggers do not count, as for sources that are read from the WAL."""
     attacker.execute(TABLES)
     attacker.execute("ALTER TABLE app.parent ATTACH PARTITION app.things DEFAULT")
 
