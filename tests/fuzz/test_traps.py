@@ -41,3 +41,46 @@ def test_recursions_follow_changes(plans: PlanWay, name: str) -> None:
     loops = [stage for stage in view.maintained.stages if stage.variable is not None]
     assert len(loops) == 1
     assert all(stage.obstacle is None for stage in view.maintained.stages)
+
+
+LISTS_SETUP = (
+    "CREATE TABLE t (id int, c char(4), s text, vc varchar(5), ts timestamp, d date, b bigint,"
+    " f float8, g real, n numeric(30,20))",
+    "INSERT INTO t VALUES (1, 'ab', 'zz', 'ab ', '2024-01-01', '2024-05-05', 9007199254740992, 1,"
+    " 0.5, 1.00000000000000000001), (2, 'cd', 'cd ', 'cd ', '2024-01-01 12:00', '2024-01-01', 5,"
+    " 5, 5, 5), (3, 'x', 'ab', 'ab', '2024-01-01', '2024-01-01', 16777217, 9007199254740992,"
+    " 16777216, 3), (4, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+    "CREATE TABLE u (id int, b bigint)",
+    "INSERT INTO u VALUES (1, 9007199254740992), (2, 9007199254740993), (3, 5), (4, NULL)",
+)
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "c = ANY (ARRAY['ab ', s])",
+        "c <> ALL (ARRAY['ab ', s])",
+        "c = ANY (ARRAY['ab ', vc])",
+        "s = ANY (ARRAY['ab ', c])",
+        "ts = ANY (ARRAY['2024-01-01', d])",
+        "d = ANY (ARRAY['2024-01-01 12:00', ts])",
+        "b = ANY (ARRAY[9007199254740993, f])",
+        "b <> ALL (ARRAY[9007199254740993, f, NULL])",
+        "b = ANY (ARRAY[9007199254740993, 0.5::float8])",
+        "n = ANY (ARRAY[1, f])",
+        "n = ANY (ARRAY[1, b])",
+        "n = ANY (ARRAY[0.5, 5::real])",
+        "g = ANY (ARRAY[16777217, 1])",
+        "g = ANY (ARRAY[16777217, b])",
+        "g = ANY (ARRAY[0.5, g])",
+        "'5' = ANY (ARRAY[b, f])",
+        "EXISTS (SELECT FROM u WHERE u.b IN (9007199254740993, t.f))",
+        "(SELECT count(*) FROM u WHERE u.b NOT IN (9007199254740993, 0, t.f)) > 2",
+        "(SELECT count(*) FROM u WHERE u.b IN (t.b, t.n, 3)) > 0",
+    ],
+)
+def test_lists_with_columns_have_one_type(plans: PlanWay, test: str) -> None:
+    """An array by its items alone; an IN list by what reads no column of the same query."""
+    query = f"SELECT id, {test} AS x FROM t"
+    changes = ("UPDATE t SET b = b + 1", "DELETE FROM u WHERE id = 2")
+    run_example(plans, Example(LISTS_SETUP, (), query, (changes,)))

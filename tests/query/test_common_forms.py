@@ -65,6 +65,13 @@ ARRAYS = (
     " ARRAY(SELECT count(*) FROM lines GROUP BY item ORDER BY item) AS d,"
     " ARRAY(SELECT id FROM orders WHERE id > 99 ORDER BY 1) AS e FROM customers",
     "SELECT ARRAY(SELECT id FROM customers ORDER BY id) FROM orders",
+    "SELECT id, ARRAY(SELECT DISTINCT ON (qty) id FROM orders ORDER BY qty DESC, id) AS a,"
+    " ARRAY(SELECT DISTINCT ON (qty) qty FROM orders ORDER BY qty, id DESC) AS b,"
+    " ARRAY(SELECT DISTINCT ON (1) id AS x FROM orders ORDER BY x DESC) AS c FROM customers",
+)
+CONSTANTS = (
+    "SELECT id, -(2147483648) / 1000 AS a, -(-5) AS b, - - -1.50 AS c, -(-2147483648) AS d,"
+    " -(9223372036854775808) AS e, -(id) AS f FROM orders",
 )
 
 
@@ -76,7 +83,9 @@ def shop(dsn: str) -> Iterator[psycopg.Connection[Any]]:
         yield connection
 
 
-@pytest.mark.parametrize("queries", [CASTS, MOMENTS, ROWS, JOINED_ROWS, PERCENTILES, ARRAYS])
+@pytest.mark.parametrize(
+    "queries", [CASTS, MOMENTS, ROWS, JOINED_ROWS, PERCENTILES, ARRAYS, CONSTANTS]
+)
 def test_as_in_postgresql(shop: psycopg.Connection[Any], queries: Sequence[str]) -> None:
     for query in queries:
         bound = bind(query, OrderedShop(), rules=Rules(Collation.C))

@@ -61,6 +61,18 @@ REFUSED: tuple[tuple[str, str, str], ...] = (
     ("SELECT id FROM orders WHERE id IN (SELECT n, orders FROM lines)", "invalid-query", "columns"),
     ("SELECT (SELECT n, orders FROM lines) AS x FROM orders", "invalid-query", "one column"),
     ("SELECT (SELECT sum(o.id) FROM lines) AS x FROM orders o", "unsupported-query", "enclosing"),
+    *(
+        (f"SELECT (SELECT {call} FROM lines) AS x FROM orders o", "unsupported-query", "enclosing")
+        for call in (
+            "count(*) FILTER (WHERE o.id > 1)",
+            "sum(1) FILTER (WHERE o.id > 1)",
+            "count(1 ORDER BY o.id)",
+            "array_agg(1 ORDER BY o.id)",
+            "string_agg('a', ',' ORDER BY 1) FILTER (WHERE o.id > 1)",
+            "percentile_disc(0.5) WITHIN GROUP (ORDER BY 1) FILTER (WHERE o.id > 1)",
+            "count(*) FILTER (WHERE EXISTS (SELECT 1 FROM lines m WHERE m.n = o.id))",
+        )
+    ),
     (
         "SELECT id FROM orders WHERE (id, qty) < ANY (SELECT n, n FROM lines)",
         "unsupported-query",
@@ -192,6 +204,17 @@ REFUSED: tuple[tuple[str, str, str], ...] = (
     ("SELECT note !~* 'x' AS x FROM orders", "unsupported-function", "collation C"),
     ("SELECT note ~ 'x' || 'y' AS x FROM orders", "unsupported-query", "order"),
     ("SELECT note SIMILAR TO '\\a' AS x FROM orders", "unsupported-function", "pattern"),
+    ("SELECT note SIMILAR TO 'x\\\"y\\\"z' AS x FROM orders", "unsupported-function", "pattern"),
+    (
+        "SELECT note SIMILAR TO 'x#\"y#\"z' ESCAPE '#' AS x FROM orders",
+        "unsupported-function",
+        "pattern",
+    ),
+    (
+        "SELECT id FROM orders WHERE at = ANY (ARRAY['2024-01-01 12:00', d])",
+        "unsupported-query",
+        "as date",
+    ),
     ("SELECT note LIKE 'x!' ESCAPE '!' AS x FROM orders", "invalid-query", "escape"),
     ("SELECT note LIKE note AS x FROM orders", "unsupported-function", "constant"),
     ("SELECT note LIKE 'x\\' AS x FROM orders", "unsupported-function", "like"),
@@ -199,6 +222,9 @@ REFUSED: tuple[tuple[str, str, str], ...] = (
     ("SELECT at AT TIME ZONE 'CET' AS x FROM orders", "unsupported-function", "timezone"),
     ("SELECT at AT TIME ZONE 'Europe/Rome' AS x FROM orders", "unsupported-function", "timezone"),
     ("SELECT note -> 'a' AS x FROM orders", "unsupported-type", "jsonb"),
+    ("SELECT note #>> '{NULL}' AS x FROM orders", "unsupported-function", "path"),
+    ("SELECT note #>> '{a,null}' AS x FROM orders", "unsupported-function", "path"),
+    ("SELECT note #>> '{a,nullable}' AS x FROM orders", "unsupported-type", "no document"),
     ("SELECT ROW(id) AS x FROM orders", "unsupported-function", "row"),
     ("SELECT ARRAY[ARRAY[id]] AS x FROM orders", "unsupported-function", "array"),
     ("SELECT ARRAY[] AS x FROM orders", "invalid-query", "empty array"),

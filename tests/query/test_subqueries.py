@@ -103,6 +103,26 @@ def test_exists_asks_for_no_order_and_counts_behind_an_offset(
     assert_postgres_own(small, query)
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT k, (SELECT sum(b.x) FILTER (WHERE a.k > 1) FROM b) AS v FROM a",
+        "SELECT k, (SELECT sum(a.x) FILTER (WHERE b.k > 1) FROM b) AS v FROM a",
+        "SELECT k, (SELECT count(*) FILTER (WHERE b.k > a.k) FROM b) AS v FROM a",
+        "SELECT k, (SELECT count(DISTINCT a.k) FILTER (WHERE b.x > 1) FROM b) AS v FROM a",
+        "SELECT k, (SELECT string_agg('y', ',' ORDER BY a.k, b.x) FROM b) AS v FROM a",
+        "SELECT k, (SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY a.x)"
+        " FILTER (WHERE b.k > 1) FROM b) AS v FROM a",
+        "SELECT k, (SELECT max(n) FROM (SELECT count(*) FILTER (WHERE a.k > 1) OVER () AS n"
+        " FROM b) AS q) AS v FROM a",
+    ],
+)
+def test_aggregates_that_read_the_enclosing_row_beside_their_own(
+    small: psycopg.Connection[Any], query: str
+) -> None:
+    assert_postgres_own(small, query)
+
+
 @settings(max_examples=examples(200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(query=sharing.queries())
 def test_the_rows_of_shared_parts_are_postgres_own(

@@ -102,6 +102,8 @@ PRINTED = (
     "note COLLATE \"C\" >= 'x'",
     "mod(id, 2) + abs(- qty) > +1",
     "amount::numeric(12,1) / 3 > id::bigint",
+    "position('x' IN note) > 0",
+    "\"position\"(note, 'x') > 0",
 )
 
 

@@ -207,7 +207,8 @@ def from_similar(pattern: str) -> str | None:
     for character in characters:
         if character == "\\":
             escaped = next(characters, None)
-            if escaped is None or escaped.isalnum():
+            # Outside of brackets, an escaped double quote separates parts of the pattern.
+            if escaped is None or escaped.isalnum() or (escaped == '"' and not inside):
                 return None
             parts.append("\\" + escaped)
         elif inside:

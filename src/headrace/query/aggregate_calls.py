@@ -67,6 +67,8 @@ def request(
     if len(parts.arguments) == 1 and isinstance(parts.arguments[0], exp.Star):
         if parts.name != "count" or parts.distinct:
             raise refuse("invalid-query", f"{parts.name}(*) does not exist", parts.node)
+        if only is not None and not over:
+            _require_own_rows([only], parts.node)
         return AggregateRequest("count", () if only is None else (_only(only, None),), BIGINT)
     if not parts.arguments:
         raise refuse("invalid-query", f"{parts.name} needs an argument", parts.node)
@@ -79,11 +81,17 @@ def request(
     plain = [settled(argument) for argument in bound]
     arguments = _coerced(function, bound, parts.node)
     type_ = _type(function, arguments, parts.node)
-    _require_own_rows(arguments, parts.node)
+    if over:
+        _require_own_rows(arguments, parts.node)
     remaining_filter = only
     if only is not None and function.needed:
         arguments[0], remaining_filter = _only(only, arguments[0]), None
-    order = [] if over else _order(function, parts, plain, arguments, inside)
+    order: list[Ordered] = []
+    if not over:
+        order = _sort_keys(parts, plain, arguments, inside)
+        filters = () if remaining_filter is None else (remaining_filter,)
+        _require_own_rows([*arguments, *filters, *(key for key, _, _ in order)], parts.node)
+        order = _order(function, parts, order, arguments)
     distinct = parts.distinct and function.repeats
     return AggregateRequest(
         function.name, tuple(arguments), type_, distinct, tuple(order), remaining_filter
@@ -106,9 +114,9 @@ def _within(
     (value,) = _coerced(function, [without_sign_of_zero(entry.scalar)], parts.node)
     fractions = [_fraction(inside.bind(node), node) for node in parts.arguments]
     type_ = _type(function, [value, *fractions], parts.node)
-    _require_own_rows([value], parts.node)
     if only is not None:
         value = _only(only, value)
+    _require_own_rows([value], parts.node)
     order = ((value, entry.descending, entry.nulls_first),)
     return AggregateRequest(function.name, (value, *fractions), type_, order=order)
 
@@ -183,17 +191,13 @@ def _type(function: AggregateFunction, arguments: Sequence[Scalar], node: exp.Ex
     raise refuse("unsupported-function", f"{name}({type_names}) is not maintained", node, way_out)
 
 
-def _order(
-    function: AggregateFunction,
+def _sort_keys(
     parts: WrittenCall,
     plain: Sequence[Scalar],
     arguments: Sequence[Scalar],
     inside: Expressions,
 ) -> list[Ordered]:
-    """Return the sort keys, then the arguments themselves: only equal rows are left undecided.
-
-    Nothing where the order of rows does not count.
-    """
+    """Return the sort keys that are written inside the call."""
     if parts.distinct:
         for argument in arguments:
             if argument.type.comparison == "none":
@@ -209,6 +213,19 @@ def _order(
             message = "with DISTINCT, ORDER BY expressions must appear in the argument list"
             raise refuse("invalid-query", message, parts.node)
         order.append((key, entry.descending, entry.nulls_first))
+    return order
+
+
+def _order(
+    function: AggregateFunction,
+    parts: WrittenCall,
+    order: Sequence[Ordered],
+    arguments: Sequence[Scalar],
+) -> list[Ordered]:
+    """Return the sort keys, then the arguments themselves: only equal rows are left undecided.
+
+    Nothing where the order of rows does not count.
+    """
     if function.order == "none":
         return []
     # PostgreSQL sorts what it takes once each, by the arguments themselves.
@@ -224,9 +241,12 @@ def _only(only: Scalar, argument: Scalar | None) -> Scalar:
     return call("case", only, value, Literal(None, value.type))
 
 
-def _require_own_rows(arguments: Sequence[Scalar], node: exp.Expr) -> None:
-    """Refuse an aggregate of the enclosing query's columns alone: it belongs to that query."""
-    nodes = [part for argument in arguments for part in walk(argument)]
+def _require_own_rows(inputs: Sequence[Scalar], node: exp.Expr) -> None:
+    """Refuse an aggregate of the enclosing query's columns alone: it belongs to that query.
+
+    `inputs` are its arguments, FILTER and ORDER BY, which decide this together.
+    """
+    nodes = [part for scalar in inputs for part in walk(scalar)]
     outside = any(isinstance(part, Outer) for part in nodes)
     if outside and not any(isinstance(part, Column) for part in nodes):
         raise refuse(

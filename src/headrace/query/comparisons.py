@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from headrace.algebra.scalar import Literal, Outer, Scalar, columns_of, walk
+from headrace.algebra.scalar import Literal, Scalar, columns_of
 from headrace.functions import call, cast, chain
 from headrace.query.array_expressions import array_items, quantified_array, quantified_comparison
 from headrace.query.coerce import condition, lossless_together, settled, unified
@@ -61,7 +61,7 @@ class Comparisons:
         listed = array_items(node)
         if listed is not None:
             value, *items = (self.bind(part) for part in (node.this, *listed))
-            result = self._one_of(beside_array(value, items, node), items, node)
+            result = self._one_of_array(beside_array(value, items, node), items, node)
             return negation(result) if isinstance(node, exp.NEQ) else result
         over = quantified_array(right)
         if over is not None:
@@ -161,6 +161,18 @@ class Comparisons:
         terms.extend(compare("=", value, item, node) for item in items)
         return chain("or", terms)
 
+    def _one_of_array(self, value: Bound, items: Sequence[Bound], node: exp.Expr) -> Scalar:
+        """Return whether a value equals an item of an array, which has a type by itself."""
+        elements = as_elements(items, node)
+        kinds = {element.type.kind for element in elements if not isinstance(element, Untyped)}
+        if not isinstance(value, Untyped):
+            kinds.add(value.type.kind)
+        alike = len(kinds) == 1 or "real" not in kinds
+        if alike and elements is items and all(map(is_constant, items)):
+            return self._one_of(value, items, node)
+        value = repeatable(value, len(elements))
+        return chain("or", [compare("=", value, element, node) for element in elements])
+
 
 def _lexicographic(name: str, pairs: Sequence[tuple[Bound, Bound]], node: exp.Expr) -> Scalar:
     """Return `a < c OR (a = c AND b < d)`.
@@ -191,10 +203,23 @@ def is_compared(node: exp.Expr) -> bool:
 
 
 def is_constant(bound: Bound) -> bool:
-    """Return whether the value is the same for every row; what an enclosing row gives is not."""
-    if isinstance(bound, Untyped):
-        return True
-    return not columns_of(bound) and not any(isinstance(node, Outer) for node in walk(bound))
+    """Return whether the value is the same for all rows of this query, as what Outer gives is."""
+    return isinstance(bound, Untyped) or not columns_of(bound)
+
+
+def as_elements(items: Sequence[Bound], node: exp.Expr) -> Sequence[Bound]:
+    """Return the items of an array in the one type that PostgreSQL gives them.
+
+    They stay as they are where that changes nothing: items of one kind, exact numbers, NULL.
+    """
+    written = [item for item in items if not isinstance(item, Untyped) or item.text is not None]
+    types = [None if isinstance(item, Untyped) else item.type for item in written]
+    one_kind = len({type_ and type_.kind for type_ in types}) < 2
+    exact = all(type_ and (type_.is_integer or type_.kind == "numeric") for type_ in types)
+    if one_kind or exact or not lossless_together(items):
+        return items
+    with located(node):
+        return unified(items, "ARRAY", node)
 
 
 def beside_array(value: Bound, items: Sequence[Bound], node: exp.Expr) -> Bound:

@@ -154,11 +154,16 @@ class Expressions:
         return chain(name, terms)
 
     def _negative(self, node: exp.Neg) -> Bound:
-        inner = node.this
+        # Signs and parentheses before a constant belong to it, before it gets its type.
+        sign, inner = "-", node.this
+        while isinstance(inner, (exp.Paren, exp.Neg)):
+            if isinstance(inner, exp.Neg):
+                sign = "" if sign else "-"
+            inner = inner.this
         if isinstance(inner, exp.Literal) and not inner.is_string:
-            return number(f"-{inner.this}", inner)
+            return number(f"{sign}{inner.this}", inner)
         with located(node):
-            return negated(settled(self.bind(inner)))
+            return negated(settled(self.bind(node.this)))
 
     def _match(self, node: exp.Expr) -> Scalar:
         test = meant(node)

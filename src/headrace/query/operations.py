@@ -79,8 +79,9 @@ def _keys(link: exp.Expr) -> list[str]:
         if isinstance(link, (exp.JSONExtract, exp.JSONExtractScalar)):
             return [written.name]
         keys = _KEYS.fullmatch(written.name)
-        if keys is not None:
+        if keys is not None and "null" not in (key.lower() for key in keys[1].split(",")):
             return [*keys[1].split(",")]
+    # NULL without quotes is no key: in an array constant it is the value NULL.
     hint = "Write keys of objects, as constants."
     raise refuse("unsupported-function", "this path into a document", link, hint)
 

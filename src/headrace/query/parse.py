@@ -70,6 +70,12 @@ class _QueryParser(FromParser):
             self.raise_error("an operand is missing")
         return self.expression(exp.Anonymous(this=UNARY_PLUS, expressions=[operand]))
 
+    def _parse_position(self, haystack_first: bool = False) -> exp.StrPosition:
+        """Return position(b IN a), or a call by name, `"position"(a, b)`, which names a first."""
+        name, before = self._tokens[self._index - 2], self._tokens[max(self._index - 3, 0)]
+        by_name = name.token_type == TokenType.IDENTIFIER or before.token_type == TokenType.DOT
+        return super()._parse_position(haystack_first or by_name)
+
     def _parse_interval(
         self, require_interval: bool = True, parse_function_unit: bool = True
     ) -> exp.Interval | None:

@@ -198,7 +198,10 @@ def _order(query: exp.Expr) -> tuple[list[exp.Expr], list[exp.Expr]]:
 
 def _means_the_value(node: exp.Expr, query: exp.Expr) -> bool:
     """Return whether an entry of ORDER BY is the only column of the query."""
-    if not isinstance(query, exp.Select) or query.args.get("distinct") is not None:
+    if not isinstance(query, exp.Select):
+        return True
+    distinct = query.args.get("distinct")
+    if distinct is not None and distinct.args.get("on") is None:
         return True
     if isinstance(node, exp.Literal) or not query.expressions:
         return True
