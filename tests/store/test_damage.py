@@ -114,3 +114,32 @@ def test_an_open_store_does_not_answer_from_memory(
     (file,) = (tmp_path / RELATION).glob(KINDS["data"])
     overwrite(file)
     assert "cannot be read" in (delta.damage(RELATION, pin) or "")
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_the_newest_commit_if_a_checkpoint_has_it(
+    delta: DeltaStore, tmp_path: Path, damage: str
+) -> None:
+    """Delta-rs adds no commit without it, whatever it has."""
+    pin = delta.create(RELATION, COLUMNS)
+    for epoch in range(1, CHECKPOINT_EVERY + 1):
+        pin = delta.append(RELATION, pin, epoch, weighted_rows((1, epoch, "x")))
+    assert pin.version == CHECKPOINT_EVERY
+    (file,) = (tmp_path / RELATION).glob(f"_delta_log/*{pin.version}.json")
+    DAMAGES[damage](file)
+    opened = DeltaStore(tmp_path)
+    before = bag(opened.read(RELATION, pin, 0, pin.epoch))
+    following = pin.epoch + 1, weighted_rows((1, 99, "x"))
+    if damage != "deleted":
+        assert opened.damage(RELATION, pin) is None
+        pin = opened.append(RELATION, pin, *following)
+        reopened = DeltaStore(tmp_path)
+        assert reopened.rollback(RELATION, pin) == pin
+        assert bag(reopened.read(RELATION, pin, 0, pin.epoch - 1)) == before
+        return
+    with pytest.raises(NeedsReinit) as caught:
+        opened.append(RELATION, pin, *following)
+    assert caught.value.code == "store-behind"
+    assert "does not exist" in (DeltaStore(tmp_path).damage(RELATION, pin) or "")
+    with pytest.raises(NeedsReinit):
+        used(DeltaStore(tmp_path), pin)

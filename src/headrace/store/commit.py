@@ -132,6 +132,8 @@ class Commits:
             ends_at = self._newest(relation, pin).version()
             if ends_at < pin.version:
                 raise behind(relation, pin, f"the log ends at version {ends_at}") from error
+            with suppress(OSError):
+                self.require_whole(relation, pin, pin.version)
             raise unavailable(error, self._place, writing=True) from error
         if version % CHECKPOINT_EVERY == 0:
             self._checkpoint(relation, table)
@@ -147,6 +149,7 @@ class Commits:
     def require_whole(self, relation: str, pin: Pin, newest: int) -> None:
         """Raise `store-behind` if a commit since the last checkpoint has lost some of its lines.
 
+        The newest commit has to exist also if a checkpoint has it: delta-rs adds none without it.
         delta-rs accepts a truncated commit file as a whole commit if it ends after a line, and an
         empty one as a commit without actions.
         """
@@ -159,6 +162,8 @@ class Commits:
             if entry.base_name.endswith(CHECKPOINT_SUFFIX)
         ]
         first = max((version for version in checkpoints if version <= newest), default=0)
+        if log_path(newest) not in {f"{LOG_FOLDER}/{entry.base_name}" for entry in entries}:
+            raise behind(relation, pin, f"the commit of version {newest} does not exist")
         for version in range(first + 1, newest + 1):
             info, *others = self._actions(relation, Pin(version, pin.epoch)) or [{}]
             description = info.get("commitInfo")
